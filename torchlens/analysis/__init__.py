@@ -1,0 +1,1 @@
+"""Facts about the graph, each a pure function of a trace."""

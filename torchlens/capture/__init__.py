@@ -1,0 +1,1 @@
+"""Running a model and writing down what it does."""

@@ -1,0 +1,262 @@
+"""The plain record of one run: what was called, on what, inside which module.
+
+Nothing here computes; a :class:`Recording` is what the recorder writes and what everything else reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import weakref
+
+    import torch
+
+    from torchlens.capture.values import History
+
+SourceKind = Literal["op", "input", "param", "buffer", "constant"]
+Site = tuple[Any, ...]
+"""Flat chain of call sites, innermost first: ``(code, offset, code, offset, ...)``."""
+
+Path = tuple[Any, ...]
+"""Where something stands inside nested containers: positions, keys and attribute names."""
+
+
+class TensorFacts(NamedTuple):
+    """What is known of a tensor without its values; ``strides`` is ``None`` where it has none."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    nbytes: int
+    strides: tuple[int, ...] | None
+    offset: int
+    layout: torch.layout
+    storage: int | None
+
+
+class TensorRecord:
+    """One tensor as it was at one moment: who made it, its facts, and its value if kept.
+
+    A record stands for a state, not for an object: a tensor that is written in place gets a new one.
+    """
+
+    __slots__ = ("facts", "history", "index", "kept", "lost", "slot", "source", "stamp", "version", "weak")
+
+    def __init__(
+        self,
+        source: SourceKind,
+        index: int,
+        slot: int,
+        weak: weakref.ReferenceType[torch.Tensor] | None,
+        kept: torch.Tensor | None,
+        version: int | None,
+    ) -> None:
+        self.source = source
+        self.index = index
+        self.slot = slot
+        self.weak = weak
+        self.kept = kept
+        self.version = version
+        self.history: History | None = None
+        self.stamp = 0
+        self.lost: str | None = None
+        self.facts: TensorFacts | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.source}[{self.index}].{self.slot}"
+
+
+class CallRecord(NamedTuple):
+    """One recorded call.
+
+    ``args``/``kwargs`` are as given, with each tensor replaced by its :class:`TensorRecord`; ``out``
+    likewise.  ``outs`` lists the output tensors.  ``writes_seen`` are earlier writes through other
+    aliases that an argument's memory depends on, as ``(path of the argument, record of the write)``.
+    ``start``/``end`` are nanoseconds of the injected clock.  ``call`` indexes the module calls.
+    """
+
+    func: Callable[..., Any]
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    out: Any
+    outs: tuple[TensorRecord, ...]
+    start: int
+    end: int
+    site: Site
+    call: int
+    mutates: bool
+    writes_seen: tuple[tuple[Path, TensorRecord, bool], ...]
+    grad_fn: Any
+    failed: bool
+
+
+@dataclass(slots=True)
+class ModuleRecord:
+    """One module of the model: its addresses (several when shared) and its class."""
+
+    addresses: list[str]
+    class_name: str
+    params: list[int]
+    buffers: list[int]
+    registered: bool
+    training: bool
+    holds_state: bool
+    source_file: str | None = None
+    source_line: int | None = None
+    extra: str = ""
+
+
+@dataclass(slots=True)
+class ModuleCall:
+    """One call of one module; ``parent`` indexes the call around it (-1 at the top)."""
+
+    module: int
+    parent: int
+    site: Site
+    first_op: int
+    end_op: int = -1
+    inputs: Any = None
+    output: Any = None
+    failed: bool = False
+    opaque: bool = False
+
+
+@dataclass(slots=True)
+class ParamRecord:
+    """One parameter, each shared tensor once, under all of its addresses."""
+
+    addresses: list[str]
+    facts: TensorFacts | None
+    trainable: bool
+    registered: bool
+    record: TensorRecord
+
+
+@dataclass(slots=True)
+class BufferRecord:
+    """One registered buffer under all of its addresses."""
+
+    addresses: list[str]
+    facts: TensorFacts | None
+    persistent: bool
+    record: TensorRecord
+
+
+@dataclass(slots=True)
+class InputRecord:
+    """One tensor given to the model, named as the forward's signature names it."""
+
+    address: str
+    record: TensorRecord
+
+
+@dataclass(slots=True)
+class OutputRecord:
+    """One tensor that the model returned; ``writes_seen`` as in :class:`CallRecord`."""
+
+    address: str
+    record: TensorRecord
+    writes_seen: tuple[tuple[Path, TensorRecord, bool], ...] = ()
+
+
+@dataclass(slots=True)
+class ConstantRecord:
+    """A tensor that no recorded call made, and the reason as far as known."""
+
+    reason: str
+    address: str | None
+    record: TensorRecord
+
+
+@dataclass(slots=True)
+class ReadRecord:
+    """A value that left the graph into Python (``bool``, ``item``, ``tolist``, ``numpy``, ...)."""
+
+    kind: str
+    tensor: TensorRecord
+    outcome: Any
+    site: Site
+    before_op: int
+    call: int
+
+
+@dataclass(slots=True)
+class Failure:
+    """Where a forward stopped: the op that raised (if one did) and the module calls open then."""
+
+    exception: BaseException
+    op: int | None
+    calls: list[int]
+
+
+@dataclass(slots=True)
+class Timing:
+    """How the durations were taken."""
+
+    runs: int = 1
+    warmup: int = 0
+    values_kept: bool = True
+    clock: str = "cpu"
+    durations: list[list[int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Audit:
+    """What ran outside of the recorded calls, in the traced thread."""
+
+    outside: dict[str, int] = field(default_factory=dict)
+    unknown_sources: int = 0
+    changed_values: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of dispatches outside of recorded calls; 0 is the promise."""
+        return sum(self.outside.values())
+
+    def __int__(self) -> int:
+        return self.count
+
+
+@dataclass(slots=True)
+class Recording:
+    """All that one run left behind."""
+
+    name: str
+    class_name: str
+    calls: list[CallRecord] = field(default_factory=list)
+    modules: list[ModuleRecord] = field(default_factory=list)
+    module_calls: list[ModuleCall] = field(default_factory=list)
+    params: list[ParamRecord] = field(default_factory=list)
+    buffers: list[BufferRecord] = field(default_factory=list)
+    inputs: list[InputRecord] = field(default_factory=list)
+    constants: list[ConstantRecord] = field(default_factory=list)
+    reads: list[ReadRecord] = field(default_factory=list)
+    outputs: list[OutputRecord] = field(default_factory=list)
+    output: Any = None
+    failure: Failure | None = None
+    timing: Timing = field(default_factory=Timing)
+    audit: Audit | None = None
+    saved: dict[int, int | None] | None = None
+    finite: dict[int, str] | None = None
+    notes: list[str] = field(default_factory=list)
+    fake: bool = False
+    input_text: str = ""
+
+
+def records_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, TensorRecord]]:
+    """Every tensor record inside an argument template, with its path."""
+    if isinstance(value, TensorRecord):
+        yield path, value
+    elif isinstance(value, (tuple, list)):
+        for position, item in enumerate(value):
+            yield from records_in(item, (*path, position))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from records_in(item, (*path, key))
+    elif isinstance(value, slice):
+        for name in ("start", "stop", "step"):
+            yield from records_in(getattr(value, name), (*path, name))

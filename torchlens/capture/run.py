@@ -1,0 +1,206 @@
+"""One run of a model under the recorder, and what is put back afterwards."""
+
+from __future__ import annotations
+
+import inspect as python_inspect
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchlens._torch_compat import no_torch_function
+from torchlens.capture.arguments import named_arguments, template, tensors_in
+from torchlens.capture.audit import DispatchAudit
+from torchlens.capture.autograd import saved_bytes
+from torchlens.capture.modules import ModuleStack, modules_of_callable
+from torchlens.capture.recorder import Edit, Keep, Recorder
+from torchlens.capture.recording import (
+    Audit,
+    Failure,
+    InputRecord,
+    ModuleCall,
+    OutputRecord,
+    Recording,
+    TensorRecord,
+)
+from torchlens.capture.state import BufferState, RandomState
+from torchlens.capture.table import ModuleTable
+from torchlens.errors import CaptureError, warn
+
+_ACTIVE = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run keeps and checks; see :func:`torchlens.trace`."""
+
+    keep: Keep = True
+    audit: bool = False
+    saved: bool = False
+    restore_state: bool = True
+    edit: Edit | None = None
+    inspect: Callable[[torch.Tensor], str] | None = None
+    clock: Callable[[], int] = time.perf_counter_ns
+
+
+def record(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    name: str,
+    options: Options,
+) -> tuple[Recording, BaseException | None]:
+    """Run ``function`` once and record it; an exception of the run is returned beside the recording."""
+    if getattr(_ACTIVE, "running", False):
+        raise CaptureError(
+            "A trace is already being recorded in this thread.",
+            code="trace_nested",
+            remedy="Call tl.trace outside of the model that is being traced.",
+        )
+    run = _Run(function, name=name, options=options)
+    _ACTIVE.running = True
+    try:
+        return run.record(args, kwargs)
+    finally:
+        _ACTIVE.running = False
+
+
+class _Run:
+    """The steps of one recorded run."""
+
+    def __init__(self, function: Callable[..., Any], *, name: str, options: Options) -> None:
+        self.function = function
+        self.options = options
+        self.roots = modules_of_callable(function)
+        self.recording = Recording(name=name, class_name=_class_name(function))
+        if options.inspect is not None:
+            self.recording.finite = {}
+        self.recorder = Recorder(
+            recording=self.recording,
+            keep=options.keep,
+            clock=options.clock,
+            keep_nodes=options.saved and torch.is_grad_enabled(),
+            edit=options.edit,
+            inspect=options.inspect,
+        )
+        self.table = ModuleTable(self.recorder)
+        self.table.add(self.roots)
+        self.stack = ModuleStack(enter=self.table.enter, ops=lambda: self.recorder.step)
+        self.stack.calls = self.recording.module_calls
+        self.stack.on_enter = self._on_enter
+        self.stack.on_exit = self._on_exit
+        self.recorder.stack = self.stack
+
+    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Recording, BaseException | None]:
+        random, buffers = RandomState(), BufferState(self.table.objects)
+        self._name_inputs(args, kwargs)
+        audit = DispatchAudit(self.recorder) if self.options.audit else None
+        try:
+            error = self._forward(args, kwargs, audit)
+            self._finish(error, audit)
+        finally:
+            self.stack.remove()
+            if self.options.restore_state:
+                buffers.restore()
+                random.restore()
+        return self.recording, error
+
+    def _forward(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], audit: DispatchAudit | None
+    ) -> BaseException | None:
+        """Run the model with hooks and modes in place; they are gone again on every way out."""
+        self.stack.install(sys._getframe())
+        try:
+            with self.recorder:
+                if audit is None:
+                    self.recording.output = self.function(*args, **kwargs)
+                else:
+                    with audit:
+                        self.recording.output = self.function(*args, **kwargs)
+        except BaseException as error:
+            self.recording.failure = Failure(
+                error, self.recorder.keep_failed_call(error), self._failed_calls()
+            )
+            return error
+        finally:
+            self.stack.remove()
+        return None
+
+    def _failed_calls(self) -> list[int]:
+        """Module calls that the exception passed through, outermost first."""
+        calls = self.recording.module_calls
+        step = self.recorder.step
+        return [i for i, call in enumerate(calls) if call.failed and call.end_op in (-1, step, step - 1)]
+
+    def _finish(self, error: BaseException | None, audit: DispatchAudit | None) -> None:
+        for call in self.recording.module_calls:
+            if call.end_op < 0:
+                call.end_op = self.recorder.step
+        if error is None:
+            self._name_outputs()
+        self.recorder.finish()
+        self.table.settle()
+        if self.options.saved and torch.is_grad_enabled():
+            self.recording.saved = saved_bytes(self.recording)
+        self.recording.calls = [call._replace(grad_fn=None) for call in self.recording.calls]
+        if audit is not None:
+            self.recording.audit = Audit(dict(audit.outside), len(self.recording.constants))
+
+    def _name_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        seen: set[int] = set()
+        texts = []
+        for name, value in named_arguments(self.function, args, kwargs):
+            for address, tensor in tensors_in(value, name):
+                if id(tensor) in seen or self.recorder.sources.peek(tensor) is not None:
+                    continue
+                seen.add(id(tensor))
+                made = self.recorder.source_record(tensor, "input", len(self.recording.inputs))
+                self.recording.inputs.append(InputRecord(address, made))
+                shape = made.facts.shape if made.facts is not None else ()
+                texts.append(f"{address} {shape}")
+        self.recording.input_text = ", ".join(texts)
+
+    def _name_outputs(self) -> None:
+        output = self.recording.output
+        if python_inspect.isgenerator(output):
+            warn(
+                "The forward returned a generator, whose body has not run.",
+                code="trace_output_generator",
+                remedy="Trace a function that consumes it, such as lambda *a: list(model(*a)).",
+            )
+        with no_torch_function():
+            for address, tensor in tensors_in(output, "output"):
+                found = self.recorder.sources.find(tensor)
+                seen = tuple(((), w, full) for w, full in self.recorder.sources.writes_since(tensor, found))
+                self.recording.outputs.append(OutputRecord(address, found, seen))
+
+    def _on_enter(self, call: ModuleCall, module: nn.Module, args: Any) -> None:
+        call.inputs = template(args, self._known)
+
+    def _on_exit(self, call: ModuleCall, module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+        call.inputs = (template(args, self._known), template(kwargs, self._known))
+        call.output = template(output, self._known)
+        if call.end_op == call.first_op and isinstance(
+            module, (torch.jit.ScriptModule, torch.fx.GraphModule)
+        ):
+            call.opaque = isinstance(module, torch.jit.ScriptModule)
+        return None
+
+    def _known(self, tensor: torch.Tensor) -> TensorRecord | None:
+        """The record of a tensor at a module's border, if it has one; no constant is made up for it."""
+        return self.recorder.sources.peek(tensor)  # type: ignore[return-value]
+
+
+def _class_name(function: Callable[..., Any]) -> str:
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, nn.Module):
+        return type(function).__name__
+    if isinstance(owner, nn.Module):
+        return f"{type(owner).__name__}.{getattr(function, '__name__', 'call')}"
+    return getattr(function, "__name__", type(function).__name__)

@@ -1,0 +1,167 @@
+"""Where a tensor comes from: the record that stands for its present state.
+
+Tensors are known by identity first.  Where an object is new but its memory is not (``Parameter(y)``,
+a ``torch.func`` wrapper, ``set_``), the memory or the autograd graph tells; a tensor that nothing
+explains becomes a constant with a reason, never a silent gap.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchlens._torch_compat import (
+    is_transform_wrapper,
+    no_torch_function,
+    storage_key,
+    transform_level,
+    unwrap_transform,
+)
+from torchlens.capture.recording import TensorRecord
+from torchlens.capture.regions import Region, covers, overlap, region_of
+
+GRAPH_STEPS = 64
+"""How far the autograd graph is followed from an unknown tensor to a known one."""
+
+Write = tuple[int, Region | None, Region | None, TensorRecord]
+Seen = tuple[TensorRecord, bool]
+
+
+class Sources:
+    """The present record of every tensor seen, by object, by memory and by autograd node."""
+
+    def __init__(self, *, unknown: Callable[[torch.Tensor], TensorRecord]) -> None:
+        self._known: dict[int, TensorRecord] = {}
+        self._writes: dict[int, list[Write]] = {}
+        self.unknown = unknown
+        self._by_storage: dict[int, TensorRecord] = {}
+        self._by_node: dict[Any, TensorRecord] = {}
+        self._order: list[TensorRecord] = []
+        self._indexed = 0
+
+    def register(self, tensor: torch.Tensor, record: TensorRecord) -> None:
+        """From now on ``tensor`` is in the state ``record``."""
+        self._known[id(tensor)] = record
+        self._order.append(record)
+
+    def alias(self, tensor: torch.Tensor, of: torch.Tensor) -> None:
+        """``tensor`` is the same state as ``of`` (``.data``, ``as_subclass``)."""
+        if tensor is not of:
+            source = self.find(of)
+            twin = TensorRecord(
+                source.source, source.index, source.slot, weakref.ref(tensor), source.kept, source.version
+            )
+            twin.history, twin.stamp, twin.facts = source.history, source.stamp, source.facts
+            self._known[id(tensor)] = twin
+
+    def peek(self, tensor: torch.Tensor) -> TensorRecord | None:
+        """The record of this very object, if it has one."""
+        record = self._known.get(id(tensor))
+        if record is not None and record.weak is not None and record.weak() is tensor:
+            return record
+        return None
+
+    def find(self, tensor: torch.Tensor) -> TensorRecord:
+        """The record that stands for ``tensor``, made up as a constant if nothing explains it."""
+        record = self._known.get(id(tensor))
+        if record is not None and record.weak is not None and record.weak() is tensor:
+            return record
+        with no_torch_function():
+            found = self._explain(tensor)
+        if found is None:
+            found = self.unknown(tensor)
+        self._known[id(tensor)] = found if found.weak and found.weak() is tensor else _twin(found, tensor)
+        return self._known[id(tensor)]
+
+    def _explain(self, tensor: torch.Tensor) -> TensorRecord | None:
+        if transform_level() is not None or is_transform_wrapper(tensor):
+            inner = tensor
+            while is_transform_wrapper(inner):
+                inner = unwrap_transform(inner)
+                known = self.peek(inner)
+                if known is not None:
+                    return known
+            tensor = inner
+        self._index()
+        key = storage_key(tensor)
+        if key is not None and key in self._by_storage:
+            record = self._by_storage[key]
+            if record.kept is not None or (record.weak is not None and record.weak() is not None):
+                return record
+        return self._by_graph(tensor)
+
+    def _index(self) -> None:
+        """Note memory and autograd node of the tensors registered since the last unknown one."""
+        for record in self._order[self._indexed :]:
+            live = record.weak() if record.weak is not None else None
+            tensor = live if live is not None else record.kept
+            if tensor is None:
+                continue
+            key = storage_key(tensor)
+            if key is not None:
+                self._by_storage[key] = record
+            if live is not None and live.grad_fn is not None:
+                self._by_node[live.grad_fn] = record
+        self._indexed = len(self._order)
+
+    def _by_graph(self, tensor: torch.Tensor) -> TensorRecord | None:
+        """The nearest known tensor behind an unknown one in the autograd graph."""
+        queue = [tensor.grad_fn] if tensor.grad_fn is not None else []
+        for _ in range(GRAPH_STEPS):
+            if not queue:
+                return None
+            node = queue.pop(0)
+            if node in self._by_node:
+                return self._by_node[node]
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                known = self.peek(variable)
+                if known is not None and known.source != "param":
+                    return known
+            queue.extend(following for following, _ in node.next_functions if following is not None)
+        return None
+
+    @property
+    def any_writes(self) -> bool:
+        """Whether anything was written in place so far."""
+        return bool(self._writes)
+
+    def wrote(self, tensor: torch.Tensor, region: Region | None, step: int, record: TensorRecord) -> None:
+        """A call wrote ``region`` of the memory of ``tensor``; the result is ``record``."""
+        key = storage_key(tensor)
+        if key is not None:
+            self._writes.setdefault(key, []).append((step, region, region_of(tensor), record))
+
+    def writes_since(self, tensor: torch.Tensor, record: TensorRecord) -> list[Seen]:
+        """Later writes through other aliases that the content of ``tensor`` depends on.
+
+        Newest first, up to one that replaced everything; the flag says that this write did.
+        """
+        key = storage_key(tensor)
+        writes = self._writes.get(key) if key is not None else None
+        if not writes:
+            return []
+        since = record.index if record.source == "op" else -1
+        mine = region_of(tensor)
+        found: list[Seen] = []
+        for step, region, result, written in reversed(writes):
+            if step <= since:
+                break
+            if overlap(region, mine):
+                full = covers(result, mine)
+                found.append((written, full))
+                if full:
+                    break
+        return found
+
+
+def _twin(record: TensorRecord, tensor: torch.Tensor) -> TensorRecord:
+    """The same state under another object."""
+    twin = TensorRecord(
+        record.source, record.index, record.slot, weakref.ref(tensor), record.kept, record.version
+    )
+    twin.history, twin.stamp, twin.lost, twin.facts = record.history, record.stamp, record.lost, record.facts
+    return twin

@@ -1,0 +1,152 @@
+"""The table of a model's modules, parameters and buffers, filled before the run and during it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchlens.capture.modules import joined, module_record, registered, unregistered, walk
+from torchlens.capture.recorder import Recorder
+from torchlens.capture.recording import BufferRecord, ConstantRecord, ParamRecord, TensorRecord
+from torchlens.capture.values import facts_of
+
+
+class ModuleTable:
+    """Knows every module, parameter and buffer by identity, those that turn up late included."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.objects: list[nn.Module] = []
+        self._recorder = recorder
+        self._recording = recorder.recording
+        self._index: dict[int, int] = {}
+        self._params: dict[int, int] = {}
+        self._buffers: dict[int, int] = {}
+        self._loose: dict[int, tuple[torch.Tensor, str]] = {}
+        recorder.sources.unknown = self.unknown
+
+    def add(self, roots: dict[str, nn.Module]) -> None:
+        """Take in every module below the roots."""
+        parents: list[tuple[int, list[nn.Module]]] = []
+        for address, module, known in walk(roots):
+            seen = id(module) in self._index
+            index = self._add_module(module, address, known=known)
+            if not seen:
+                parents.append((index, [child for _, child in registered(module, "_modules")]))
+            self._add_tensors(module, address, index)
+        for index, children in reversed(parents):
+            record = self._recording.modules[index]
+            record.holds_state = bool(record.params or record.buffers) or any(
+                self._recording.modules[self._index[id(child)]].holds_state
+                for child in children
+                if id(child) in self._index
+            )
+
+    def _add_module(self, module: nn.Module, address: str, *, known: bool) -> int:
+        index = self._index.get(id(module))
+        if index is None:
+            index = self._index[id(module)] = len(self.objects)
+            self.objects.append(module)
+            self._recording.modules.append(module_record(module, address, known=known))
+        elif address not in self._recording.modules[index].addresses:
+            self._recording.modules[index].addresses.append(address)
+        return index
+
+    def _add_tensors(self, module: nn.Module, address: str, index: int) -> None:
+        record = self._recording.modules[index]
+        for name, tensor in registered(module, "_parameters"):
+            place = self._add_param(tensor, joined(address, name), known=record.registered)
+            if place not in record.params:
+                record.params.append(place)
+        persistent = getattr(module, "_non_persistent_buffers_set", set())
+        for name, tensor in registered(module, "_buffers"):
+            place = self._add_buffer(tensor, joined(address, name), persistent=name not in persistent)
+            if place not in record.buffers:
+                record.buffers.append(place)
+        for name, value in unregistered(module):
+            if isinstance(value, torch.Tensor) and id(value) not in self._params:
+                self._loose.setdefault(id(value), (value, joined(address, name)))
+
+    def _add_param(self, tensor: torch.Tensor, address: str, *, known: bool) -> int:
+        place = self._params.get(id(tensor))
+        params = self._recording.params
+        if place is not None:
+            if address not in params[place].addresses:
+                params[place].addresses.append(address)
+            return place
+        place = self._params[id(tensor)] = len(params)
+        record = self._recorder.source_record(tensor, "param", place)
+        params.append(ParamRecord([address], record.facts, tensor.requires_grad, known, record))
+        return place
+
+    def _add_buffer(self, tensor: torch.Tensor, address: str, *, persistent: bool) -> int:
+        place = self._buffers.get(id(tensor))
+        buffers = self._recording.buffers
+        if place is not None:
+            if address not in buffers[place].addresses:
+                buffers[place].addresses.append(address)
+            return place
+        place = self._buffers[id(tensor)] = len(buffers)
+        record = self._recorder.source_record(tensor, "buffer", place)
+        buffers.append(BufferRecord([address], record.facts, persistent, record))
+        return place
+
+    def enter(self, module: nn.Module) -> int:
+        """Index of a module that is being called, taken in now if it is new."""
+        index = self._index.get(id(module))
+        if index is not None:
+            return index
+        taken = {address for record in self._recording.modules for address in record.addresses}
+        name, count = f"<{type(module).__name__}>", 1
+        while name in taken:
+            count += 1
+            name = f"<{type(module).__name__} {count}>"
+        self.add({name: module})
+        index = self._index[id(module)]
+        for record in self._recording.modules[index:]:
+            record.registered = False
+        return index
+
+    def unknown(self, tensor: torch.Tensor) -> TensorRecord:
+        """A record for a tensor met for the first time: late parameter, buffer, attribute, constant."""
+        name, kind = self._locate(tensor)
+        if isinstance(tensor, nn.Parameter) or kind == "_parameters":
+            place = self._add_param(tensor, name or f"<parameter {len(self._params)}>", known=bool(name))
+            return self._recording.params[place].record
+        if name is not None and kind == "_buffers":
+            return self._recording.buffers[self._add_buffer(tensor, name, persistent=True)].record
+        index = len(self._recording.constants)
+        record = self._recorder.source_record(tensor, "constant", index)
+        reason = "an attribute of a module" if name else "made where no recorded call was seen"
+        self._recording.constants.append(ConstantRecord(reason, name, record))
+        return record
+
+    def _locate(self, tensor: torch.Tensor) -> tuple[str | None, str]:
+        """Address of a tensor that the modules running now hold, and in which of their dicts."""
+        if id(tensor) in self._loose:
+            return self._loose[id(tensor)][1], ""
+        stack = self._recorder.stack
+        for call in reversed(stack.open_calls() if stack is not None else []):
+            index = stack.calls[call].module if stack is not None else 0
+            module, address = self.objects[index], self._recording.modules[index].addresses[0]
+            for kind in ("_parameters", "_buffers"):
+                for name, value in registered(module, kind):
+                    if value is tensor:
+                        return joined(address, name), kind
+            for name, value in unregistered(module):
+                if value is tensor:
+                    return joined(address, name), ""
+        return None, ""
+
+    def settle(self) -> None:
+        """After the run: facts and values of parameters that were not there before it."""
+        held: list[Any] = [*self._recording.params, *self._recording.buffers]
+        for item in held:
+            live = item.record.weak() if item.record.weak is not None else None
+            if item.facts is None and live is not None:
+                try:
+                    item.facts = item.record.facts = facts_of(live)
+                    item.record.kept, item.record.version = live.detach(), live._version
+                except (RuntimeError, ValueError):
+                    continue

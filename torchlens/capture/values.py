@@ -1,0 +1,234 @@
+"""Keeping values by reference, and keeping them right when memory is written again.
+
+A kept value shares memory with the model's own tensor, so keeping costs no copy.  Just before a call
+writes to that memory, the old content is put aside: all of it if the write may touch all, or only the
+part that the write names.  The parts form a tape per storage, over which earlier states are read back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchlens._torch_compat import no_torch_function, storage_key, version_of
+from torchlens.capture.recording import TensorFacts, TensorRecord
+from torchlens.capture.regions import Region, overlap, region_of
+from torchlens.capture.writers import WHOLE
+
+PARTIAL_SHARE = 4
+"""A write to less than one part in this many of a storage is put aside as a part."""
+
+
+def facts_of(tensor: torch.Tensor) -> TensorFacts:
+    """The facts of a live tensor of any layout."""
+    strided = tensor.layout == torch.strided and not tensor.is_nested
+    try:
+        shape = tuple(int(n) for n in tensor.shape)
+    except RuntimeError:  # a nested tensor has no single size
+        shape = (tensor.size(0),)
+    return TensorFacts(
+        shape=shape,
+        dtype=tensor.dtype,
+        device=tensor.device,
+        nbytes=_bytes_of(tensor, strided=strided),
+        strides=tuple(tensor.stride()) if strided else None,
+        offset=tensor.storage_offset() if strided else 0,
+        layout=tensor.layout,
+        storage=storage_key(tensor),
+    )
+
+
+def _bytes_of(tensor: torch.Tensor, *, strided: bool) -> int:
+    if strided:
+        return tensor.numel() * tensor.element_size()
+    if tensor.is_nested:
+        return int(tensor.values().numel()) * tensor.element_size()
+    if tensor.layout == torch.sparse_coo:
+        return int(tensor._values().nbytes + tensor._indices().nbytes)
+    parts = ("values", "crow_indices", "col_indices", "ccol_indices", "row_indices")
+    total = 0
+    for name in parts:
+        try:
+            total += int(getattr(tensor, name)().nbytes)
+        except RuntimeError:
+            continue
+    return total
+
+
+class History:
+    """The past contents of one storage: a tape of the parts that writes replaced, in order.
+
+    Reading moves a cursor over the tape and swaps one part a step, so that a sweep over all states
+    costs as much as the writes did.
+    """
+
+    def __init__(self, sample: torch.Tensor) -> None:
+        self.storage = sample.untyped_storage()
+        self.tape: list[tuple[torch.Tensor, Any, torch.Tensor]] = []
+        self.sealed = False
+        self.cursor = 0
+
+    def put_aside(self, target: torch.Tensor, index: Any) -> None:
+        """Remember the content of ``target[index]``, which is about to be replaced."""
+        alias, place = target.detach(), _frozen_index(index)
+        self.tape.append((alias, place, alias[place].clone()))
+
+    def seal(self) -> None:
+        """Move to a private copy of the content, safe from anything that is written later."""
+        if self.sealed:
+            return
+        self.storage = self.storage.clone()
+        self.tape = [(_over(self.storage, alias), place, part) for alias, place, part in self.tape]
+        self.cursor = len(self.tape)
+        self.sealed = True
+
+    def read(self, kept: torch.Tensor, stamp: int) -> torch.Tensor:
+        """``kept`` as it was after the first ``stamp`` writes of the tape; a copy."""
+        while self.cursor > stamp:
+            self.cursor -= 1
+            self._swap(self.cursor)
+        while self.cursor < stamp:
+            self._swap(self.cursor)
+            self.cursor += 1
+        if _repeats(kept):
+            return _over(self.storage.clone(), kept)
+        return _over(self.storage, kept).clone()
+
+    def _swap(self, position: int) -> None:
+        target, place, part = self.tape[position]
+        current = target[place].clone()
+        target[place] = part
+        self.tape[position] = (target, place, current)
+
+
+def _over(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
+    """A tensor of the geometry of ``like`` on other memory."""
+    fresh = torch.empty(0, dtype=like.dtype, device=like.device)
+    fresh.set_(storage, like.storage_offset(), like.size(), like.stride())  # type: ignore[call-overload]
+    return fresh.conj() if like.is_conj() else fresh
+
+
+def _frozen_index(index: Any) -> Any:
+    """An index that later writes to its own tensors (a position counter, say) do not move."""
+    if index is WHOLE:
+        return ...
+    if isinstance(index, torch.Tensor):
+        return index.detach().clone()
+    if isinstance(index, (tuple, list)):
+        return type(index)(_frozen_index(item) for item in index)
+    if isinstance(index, slice):
+        return slice(_frozen_index(index.start), _frozen_index(index.stop), _frozen_index(index.step))
+    return index
+
+
+def _repeats(tensor: torch.Tensor) -> bool:
+    return any(step == 0 and count > 1 for count, step in zip(tensor.size(), tensor.stride()))
+
+
+class ValueStore:
+    """Knows which kept values share which memory, and guards them before each write."""
+
+    def __init__(self) -> None:
+        self._kept: list[TensorRecord] = []
+        self._indexed = 0
+        self._by_storage: dict[int, list[TensorRecord]] = {}
+        self._histories: dict[int, History] = {}
+        self._written: set[int] = set()
+
+    def add(self, record: TensorRecord) -> None:
+        """Take note of a record that keeps its value by reference."""
+        self._kept.append(record)
+
+    def _index(self) -> None:
+        """Sort the records kept since the last write by storage; each is looked at once."""
+        for record in self._kept[self._indexed :]:
+            key = None if record.kept is None else storage_key(record.kept)
+            if key is not None:
+                history = self._histories.get(key)
+                if history is not None:
+                    record.history, record.stamp = history, len(history.tape)
+                self._by_storage.setdefault(key, []).append(record)
+        self._indexed = len(self._kept)
+
+    def before_write(self, tensor: torch.Tensor, index: Any, written: Region | None) -> None:
+        """Put the content aside that a write to ``tensor[index]`` is about to replace."""
+        self._index()
+        key = storage_key(tensor)
+        records = self._by_storage.get(key) if key is not None else None
+        if not records or key is None:
+            return
+        self._written.add(key)
+        extent = tensor.untyped_storage().nbytes()
+        small = written is not None and (written.stop - written.start) * PARTIAL_SHARE <= extent
+        if small and _plain(tensor):
+            self._open_history(key, tensor, records).put_aside(tensor, index)
+        elif key in self._histories:
+            self._histories.pop(key).seal()
+            self._by_storage[key] = []
+        else:
+            self._by_storage[key] = _move_endangered(records, written)
+
+    def _open_history(self, key: int, tensor: torch.Tensor, records: list[TensorRecord]) -> History:
+        history = self._histories.get(key)
+        if history is None:
+            history = self._histories[key] = History(tensor)
+            for record in records:
+                record.history = history
+        return history
+
+    def lose(self, tensor: torch.Tensor, reason: str) -> None:
+        """Mark every kept value on a tensor's memory as overwritten by something unforeseen."""
+        self._index()
+        key = storage_key(tensor)
+        if key is None:
+            return
+        for record in self._by_storage.pop(key, ()):
+            record.kept, record.history, record.lost = None, None, reason
+        self._histories.pop(key, None)
+
+    def seal(self) -> None:
+        """End of the run: cut histories off from the model's memory, settle expected versions."""
+        self._index()
+        for history in self._histories.values():
+            history.seal()
+        for key in self._written:
+            for record in self._by_storage.get(key, ()):
+                if record.kept is not None:
+                    record.version = version_of(record.kept)
+
+
+def _move_endangered(records: list[TensorRecord], written: Region | None) -> list[TensorRecord]:
+    """Move the values that a write touches to one copy of their storage; the others are returned."""
+    endangered: list[TensorRecord] = []
+    safe: list[TensorRecord] = []
+    for record in records:
+        if record.kept is not None:
+            (endangered if overlap(region_of(record.kept), written) else safe).append(record)
+    if endangered and endangered[0].kept is not None:
+        copy = endangered[0].kept.untyped_storage().clone()
+        for record in endangered:
+            kept = record.kept
+            assert kept is not None
+            record.kept = _over(copy, kept) if _plain(kept) else kept.clone()
+            record.version = version_of(record.kept)
+    return safe
+
+
+def _plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is its storage, offset, sizes and strides and nothing more."""
+    return type(tensor) is torch.Tensor and not tensor.is_quantized and not tensor.is_neg()
+
+
+def read(record: TensorRecord) -> torch.Tensor | None:
+    """The value of a record as it was then, or ``None`` if not kept or lost."""
+    kept, history = record.kept, record.history
+    if kept is None:
+        return None
+    with no_torch_function(), torch.no_grad():
+        if history is not None and history.sealed:
+            return history.read(kept, record.stamp)
+        if record.version is not None and version_of(kept) != record.version:
+            record.lost = "its memory was written after the run"
+            return None
+    return kept

@@ -1,0 +1,1 @@
+"""Small built-in models for first pictures."""

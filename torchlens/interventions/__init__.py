@@ -1,0 +1,1 @@
+"""Editing values and computing what changes."""

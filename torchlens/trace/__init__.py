@@ -1,0 +1,1 @@
+"""The trace: the record as a graph that can be looked at."""
