@@ -19,6 +19,10 @@ ROOT = ""
 """Scope of what stands in no box."""
 
 
+class SceneError(ValueError):
+    """A scene contradicts itself: an id twice, or an edge or scope that leads nowhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line of text inside a node or a box title; ``kind`` chooses size, weight and ink."""
@@ -53,7 +57,10 @@ class SceneNode:
 
 @dataclass(slots=True)
 class SceneBox:
-    """An open module call (or another group): a frame with a title around its content."""
+    """An open module call (or another group): a frame with a title around its content.
+
+    Boxes with equal ``column`` stand side by side across the flow, as nodes do.
+    """
 
     id: str
     title: tuple[Row, ...]
@@ -64,6 +71,7 @@ class SceneBox:
     stroke_width: float = 1.0
     dashed: bool = False
     tooltip: str = ""
+    column: int | None = None
 
 
 @dataclass(slots=True)

@@ -1,0 +1,129 @@
+"""Which way each segment runs, and on which level each item stands."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+from torchlens.drawing.layout.problem import BORDER, Problem, Segment
+
+Kind = Literal["forward", "back", "flat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Levels of the items (0 upwards) and the kind of every segment.
+
+    ``flat`` segments join items of one column, which share a level.
+    """
+
+    levels: tuple[int, ...]
+    kinds: tuple[Kind, ...]
+
+    @property
+    def depth(self) -> int:
+        """Number of levels."""
+        return max(self.levels, default=-1) + 1
+
+    def span(self, segment: Segment) -> int:
+        """How many levels a forward segment runs down."""
+        tail = -1 if segment.tail[0] == BORDER else self.levels[segment.tail[0]]
+        head = self.depth if segment.head[0] == BORDER else self.levels[segment.head[0]]
+        return head - tail
+
+
+def rank(problem: Problem) -> Ranking:
+    """Put every item one level below the deepest item that feeds it."""
+    groups = _columns(problem)
+    kinds: list[Kind] = ["back" if s.back or s.tail[0] == s.head[0] != BORDER else "forward"
+                         for s in problem.segments]
+    pairs = _pairs(problem, kinds, groups)
+    order = _order(len(problem.items), pairs, groups)
+    if order is None and len(set(groups)) < len(groups):
+        groups = list(range(len(problem.items)))
+        pairs = _pairs(problem, kinds, groups)
+        order = _order(len(problem.items), pairs, groups)
+    if order is None:
+        _break_cycles(len(problem.items), pairs, kinds)
+        pairs = _pairs(problem, kinds, groups)
+        order = _order(len(problem.items), pairs, groups) or []
+    for number, segment in enumerate(problem.segments):
+        inner = BORDER not in (segment.tail[0], segment.head[0])
+        if kinds[number] == "forward" and inner and groups[segment.tail[0]] == groups[segment.head[0]]:
+            kinds[number] = "flat"
+    return Ranking(tuple(_levels(order, pairs, groups)), tuple(kinds))
+
+
+def _columns(problem: Problem) -> list[int]:
+    first: dict[int, int] = {}
+    groups = []
+    for number, item in enumerate(problem.items):
+        groups.append(number if item.column is None else first.setdefault(item.column, number))
+    return groups
+
+
+def _pairs(problem: Problem, kinds: list[Kind], groups: list[int]) -> list[tuple[int, int, int]]:
+    """Forward segments between different groups as ``(tail, head, segment number)``."""
+    pairs = []
+    for number, segment in enumerate(problem.segments):
+        tail, head = segment.tail[0], segment.head[0]
+        if kinds[number] == "forward" and BORDER not in (tail, head) and groups[tail] != groups[head]:
+            pairs.append((groups[tail], groups[head], number))
+    return pairs
+
+
+def _order(count: int, pairs: list[tuple[int, int, int]], groups: list[int]) -> list[int] | None:
+    """Return the groups in topological order, or None if the pairs run in a circle."""
+    below: dict[int, list[int]] = defaultdict(list)
+    waiting = [0] * count
+    for tail, head, _ in pairs:
+        below[tail].append(head)
+        waiting[head] += 1
+    ready = [g for g in range(count) if groups[g] == g and not waiting[g]]
+    order = []
+    for group in ready:
+        order.append(group)
+        for head in below[group]:
+            waiting[head] -= 1
+            if not waiting[head]:
+                ready.append(head)
+    return order if len(order) == sum(1 for g in range(count) if groups[g] == g) else None
+
+
+def _break_cycles(count: int, pairs: list[tuple[int, int, int]], kinds: list[Kind]) -> None:
+    """Mark as recurrence what closes a circle in a depth-first walk in item order."""
+    below: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for tail, head, number in pairs:
+        below[tail].append((head, number))
+    state = [0] * count
+    for start in range(count):
+        stack = [(start, iter(below[start]))] if not state[start] else []
+        state[start] = state[start] or 1
+        while stack:
+            item, rest = stack[-1]
+            step = next(rest, None)
+            if step is None:
+                state[item] = 2
+                stack.pop()
+            elif state[step[0]] == 1:
+                kinds[step[1]] = "back"
+            elif state[step[0]] == 0:
+                state[step[0]] = 1
+                stack.append((step[0], iter(below[step[0]])))
+
+
+def _levels(order: list[int], pairs: list[tuple[int, int, int]], groups: list[int]) -> list[int]:
+    level = [0] * len(groups)
+    below: dict[int, list[int]] = defaultdict(list)
+    fed = set()
+    for tail, head, _ in pairs:
+        below[tail].append(head)
+        fed.add(head)
+    for group in order:
+        for head in below[group]:
+            level[head] = max(level[head], level[group] + 1)
+    for group in order:
+        if group not in fed and below[group]:
+            level[group] = min(level[head] for head in below[group]) - 1
+    return [level[group] for group in groups]
