@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 OLDEST_TORCH = "2.4"
 """Oldest release that the tests run on."""
@@ -28,6 +29,20 @@ transform_level = torch._C._functorch.peek_interpreter_stack
 
 is_transform_wrapper = torch._C._functorch.is_functorch_wrapped_tensor
 unwrap_transform = torch._C._functorch.get_unwrapped
+
+
+class DispatchMode(TorchDispatchMode):
+    """A dispatch mode that works without importing the compiler front end.
+
+    torch wraps ``__torch_dispatch__`` so that its first call imports dynamo, which takes seconds and
+    replaces ``torch.manual_seed``.
+    """
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:

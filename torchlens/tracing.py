@@ -13,7 +13,19 @@ from torchlens.capture.run import Options, _class_name, record
 from torchlens.errors import InvalidArgumentError, check_choice, check_keywords, check_type, short
 from torchlens.trace.trace import Trace
 
-KEYWORDS = ["save", "intervene", "warmup", "repeats", "fake", "check_finite", "audit", "saved_for_backward", "restore_state", "progress", "name"]
+KEYWORDS = [
+    "save",
+    "intervene",
+    "warmup",
+    "repeats",
+    "fake",
+    "check_finite",
+    "audit",
+    "saved_for_backward",
+    "restore_state",
+    "progress",
+    "name",
+]
 
 
 def trace(

@@ -129,7 +129,7 @@ _SCALARS = frozenset(
     | {torch.memory_format}
 )
 
-Find = Callable[[torch.Tensor], TensorRecord]
+Find = Callable[[torch.Tensor], TensorRecord | None]
 
 
 def template(value: Any, find: Find) -> Any:
@@ -143,7 +143,7 @@ def template(value: Any, find: Find) -> Any:
         return [template(item, find) for item in value]
     if isinstance(value, tuple):
         items = [template(item, find) for item in value]
-        return kind(*items) if hasattr(value, "_fields") else tuple(items)
+        return tuple.__new__(kind, items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
         return [template(item, find) for item in value]
     if isinstance(value, dict):
@@ -164,7 +164,7 @@ def filled(value: Any, give: Callable[[TensorRecord], Any]) -> Any:
         return [filled(item, give) for item in value]
     if isinstance(value, tuple):
         items = [filled(item, give) for item in value]
-        return kind(*items) if hasattr(value, "_fields") else tuple(items)
+        return tuple.__new__(kind, items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, dict):
         return {key: filled(item, give) for key, item in value.items()}
     if kind is slice:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from torch.utils._python_dispatch import TorchDispatchMode
+from torchlens._torch_compat import DispatchMode
 
 if TYPE_CHECKING:
     from torchlens.capture.recorder import Recorder
 
 
-class DispatchAudit(TorchDispatchMode):
-    """Counts dispatches of the traced thread that no recorded call accounts for."""
+_MARKERS = frozenset({"aten.lift_fresh.default"})
+"""Dispatches that compute nothing; a tensor that enters this way is counted as of unknown source."""
 
-    supports_higher_order_operators = True
+
+class DispatchAudit(DispatchMode):
+    """Counts dispatches of the traced thread that no recorded call accounts for."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -24,6 +26,6 @@ class DispatchAudit(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if self._recorder.depth == 0:
+        if self._recorder.depth == 0 and str(func) not in _MARKERS:
             self.outside[str(func)] += 1
         return func(*args, **(kwargs or {}))

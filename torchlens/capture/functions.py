@@ -11,12 +11,111 @@ from torchlens._torch_compat import without_function_override
 from torchlens.capture.writers import Writer, may_write_unseen, writer_of
 
 METADATA_PROPERTIES = frozenset(
-    ["shape", "dtype", "device", "layout", "requires_grad", "grad_fn", "is_leaf", "ndim", "names", "nbytes", "itemsize", "output_nr", "_version", "is_cuda", "is_cpu", "is_xpu", "is_mps", "is_meta", "is_sparse", "is_sparse_csr", "is_quantized", "is_nested", "is_mkldnn", "is_vulkan", "is_ipu", "is_xla", "is_maia", "is_mtia", "is_ort", "retains_grad", "volatile", "_cdata", "_backward_hooks", "grad_dtype", "_post_accumulate_grad_hooks", "__cuda_array_interface__", "__class__", "is_shared"]
+    [
+        "shape",
+        "dtype",
+        "device",
+        "layout",
+        "requires_grad",
+        "grad_fn",
+        "is_leaf",
+        "ndim",
+        "names",
+        "nbytes",
+        "itemsize",
+        "output_nr",
+        "_version",
+        "is_cuda",
+        "is_cpu",
+        "is_xpu",
+        "is_mps",
+        "is_meta",
+        "is_sparse",
+        "is_sparse_csr",
+        "is_quantized",
+        "is_nested",
+        "is_mkldnn",
+        "is_vulkan",
+        "is_ipu",
+        "is_xla",
+        "is_maia",
+        "is_mtia",
+        "is_ort",
+        "retains_grad",
+        "volatile",
+        "_cdata",
+        "_backward_hooks",
+        "grad_dtype",
+        "_post_accumulate_grad_hooks",
+        "__cuda_array_interface__",
+        "__class__",
+        "is_shared",
+    ]
 )
 METADATA_METHODS = frozenset(
-    ["size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "data_ptr", "element_size", "is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_pinned", "is_inference", "is_conj", "is_neg", "is_set_to", "is_same_size", "is_coalesced", "get_device", "type_as_string", "dim_order", "has_names", "__len__", "__hash__", "__repr__", "__format__", "__dir__", "storage", "untyped_storage", "_typed_storage", "_is_view", "register_hook", "register_post_accumulate_grad_hook", "__reduce_ex__", "__deepcopy__", "__array_priority__", "qscheme", "q_scale", "q_zero_point", "sparse_dim", "dense_dim", "_nnz", "result_type", "can_cast", "promote_types", "__setstate__", "__dlpack_device__", "is_tensor", "is_storage", "__torch_dispatch__", "_is_zerotensor", "is_distributed", "_has_symbolic_sizes_strides", "retain_grad", "broadcast_shapes"]
+    [
+        "size",
+        "dim",
+        "ndimension",
+        "numel",
+        "nelement",
+        "stride",
+        "storage_offset",
+        "data_ptr",
+        "element_size",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "is_contiguous",
+        "is_pinned",
+        "is_inference",
+        "is_conj",
+        "is_neg",
+        "is_set_to",
+        "is_same_size",
+        "is_coalesced",
+        "get_device",
+        "type_as_string",
+        "dim_order",
+        "has_names",
+        "__len__",
+        "__hash__",
+        "__repr__",
+        "__format__",
+        "__dir__",
+        "storage",
+        "untyped_storage",
+        "_typed_storage",
+        "_is_view",
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+        "__reduce_ex__",
+        "__deepcopy__",
+        "__array_priority__",
+        "qscheme",
+        "q_scale",
+        "q_zero_point",
+        "sparse_dim",
+        "dense_dim",
+        "_nnz",
+        "result_type",
+        "can_cast",
+        "promote_types",
+        "__setstate__",
+        "__dlpack_device__",
+        "is_tensor",
+        "is_storage",
+        "__torch_dispatch__",
+        "_is_zerotensor",
+        "is_distributed",
+        "_has_symbolic_sizes_strides",
+        "retain_grad",
+        "broadcast_shapes",
+    ]
 )
-TRANSPARENT = frozenset(["data", "requires_grad_", "as_subclass", "grad", "_base", "__set__", "__delete__", "grad_", "dict"])
+TRANSPARENT = frozenset(
+    ["data", "requires_grad_", "as_subclass", "grad", "_base", "__set__", "__delete__", "grad_", "dict"]
+)
 """Calls that hand on a tensor or a flag of it and compute nothing: the same tensor, not an op."""
 
 OPENED: dict[Any, Any] = {
@@ -41,6 +140,14 @@ class Plan:
         self.writer: Writer | None = None if self.metadata else writer_of(func, self.name)
         self.watched = not self.metadata and may_write_unseen(func)
 
+    @classmethod
+    def opaque(cls, name: str) -> Plan:
+        """Plan of a whole module call that is recorded as one op."""
+        plan = cls.__new__(cls)
+        plan.name, plan.transparent, plan.metadata = name, False, False
+        plan.opened, plan.writer, plan.watched = None, None, False
+        return plan
+
 
 def name_of(func: Any) -> str:
     """Plain Python name of a torch function; of a property, the name of the property."""
@@ -63,10 +170,40 @@ _SPELLINGS = {
     "greater_equal": "ge", "less_equal": "le", "not_equal": "ne", "lshift": "lshift", "rshift": "rshift",
 }  # fmt: skip
 _REFLECTED = frozenset(
-    ["radd", "rsub", "rmul", "rdiv", "rtruediv", "rfloordiv", "rmod", "rpow", "rmatmul", "rand", "ror", "rxor", "rlshift", "rrshift"]
+    [
+        "radd",
+        "rsub",
+        "rmul",
+        "rdiv",
+        "rtruediv",
+        "rfloordiv",
+        "rmod",
+        "rpow",
+        "rmatmul",
+        "rand",
+        "ror",
+        "rxor",
+        "rlshift",
+        "rrshift",
+    ]
 )
 _INPLACE = frozenset(
-    ["iadd", "isub", "imul", "idiv", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift"]
+    [
+        "iadd",
+        "isub",
+        "imul",
+        "idiv",
+        "itruediv",
+        "ifloordiv",
+        "imod",
+        "ipow",
+        "imatmul",
+        "iand",
+        "ior",
+        "ixor",
+        "ilshift",
+        "irshift",
+    ]
 )
 
 

@@ -121,8 +121,7 @@ class ModuleStack:
         self.calls: list[ModuleCall] = []
         self.current = -1
         self.boundary: FrameType | None = None
-        self.on_enter: Callable[[ModuleCall, nn.Module, Any], None] | None = None
-        self.on_exit: Callable[[ModuleCall, nn.Module, Any, Any, Any], Any] | None = None
+        self.on_exit: Callable[[int, nn.Module, Any, Any, Any], None] | None = None
         self._stack: list[tuple[int, FrameType | None, FrameType | None]] = []
         self._enter = enter
         self._ops = ops
@@ -179,25 +178,23 @@ class ModuleStack:
         self.current = len(self.calls) - 1
         self.boundary = frame
         self._stack.append((self.current, frame, _call_frame(frame)))
-        if self.on_enter is not None:
-            self.on_enter(call, module, args)
 
-    def _after(self, module: nn.Module, args: Any, *rest: Any) -> Any:
+    def _after(self, module: nn.Module, args: Any, *rest: Any) -> None:
         """Close a call.  torch passes ``(kwargs, output)``, but only the output if the forward raised."""
         if threading.get_ident() != self._thread:
-            return None
+            return
         outer = _call_frame(sys._getframe(1))
         depth = next((i for i in range(len(self._stack) - 1, 0, -1) if self._stack[i][2] is outer), 0)
         if depth == 0:
-            return None
+            return
         for position, _, _ in self._stack[depth + 1 :]:
             self._close(position, failed=True)
-        call = self._close(self._stack[depth][0], failed=len(rest) < 2)
+        position = self._stack[depth][0]
+        call = self._close(position, failed=len(rest) < 2)
         del self._stack[depth:]
         self.current, self.boundary, _ = self._stack[-1]
-        if call.failed or self.on_exit is None:
-            return None
-        return self.on_exit(call, module, args, rest[0], rest[1])
+        if not call.failed and self.on_exit is not None:
+            self.on_exit(position, module, args, rest[0], rest[1])
 
     def open_calls(self) -> list[int]:
         """Indices of the open calls, outermost first."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -248,6 +249,29 @@ class Recorder(TorchFunctionMode):
                 if record is not None:
                     found += [(path, w, full) for w, full in self.sources.writes_since(tensor, record)]
         return tuple(found)
+
+    @contextmanager
+    def own_work(self) -> Iterator[None]:
+        """Tensor work of the recorder itself: unseen by modes, not counted by the audit."""
+        self.depth += 1
+        try:
+            with no_torch_function():
+                yield
+        finally:
+            self.depth -= 1
+
+    def record_opaque(self, name: str, args: Any, kwargs: Any, output: Any, call: int) -> None:
+        """Add one call for a module whose inside cannot be seen."""
+        with self.own_work():
+            find = self.sources.find
+            held = tuple(template(value, find) for value in args)
+            named = {key: template(value, find) for key, value in kwargs.items()}
+            step = len(self._log)
+            held_out, outs, node = self._register_output(output, step, Plan.opaque(name))
+            if outs:
+                self._log.append(
+                    (None, name, held, named, held_out, outs, 0, 0, (), call, False, (), node, False)
+                )
 
     # -- what is no op -------------------------------------------------------------------------
 

@@ -17,13 +17,13 @@ from torchlens._torch_compat import no_torch_function
 from torchlens.capture.arguments import named_arguments, template, tensors_in
 from torchlens.capture.audit import DispatchAudit
 from torchlens.capture.autograd import saved_bytes
+from torchlens.capture.compiled import EagerStance
 from torchlens.capture.modules import ModuleStack, modules_of_callable
 from torchlens.capture.recorder import Edit, Keep, Recorder
 from torchlens.capture.recording import (
     Audit,
     Failure,
     InputRecord,
-    ModuleCall,
     OutputRecord,
     Recording,
     TensorRecord,
@@ -91,11 +91,11 @@ class _Run:
         )
         self.table = ModuleTable(self.recorder)
         self.table.add(self.roots)
-        self.stack = ModuleStack(enter=self.table.enter, ops=lambda: self.recorder.step)
+        self.stack = ModuleStack(enter=self._enter, ops=lambda: self.recorder.step)
         self.stack.calls = self.recording.module_calls
-        self.stack.on_enter = self._on_enter
         self.stack.on_exit = self._on_exit
         self.recorder.stack = self.stack
+        self.stance = EagerStance()
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Recording, BaseException | None]:
         random, buffers = RandomState(), BufferState(self.table.objects)
@@ -116,6 +116,7 @@ class _Run:
     ) -> BaseException | None:
         """Run the model with hooks and modes in place; they are gone again on every way out."""
         self.stack.install(sys._getframe())
+        self.stance.ensure()
         try:
             with self.recorder:
                 if audit is None:
@@ -130,6 +131,7 @@ class _Run:
             return error
         finally:
             self.stack.remove()
+            self.stance.release()
         return None
 
     def _failed_calls(self) -> list[int]:
@@ -180,21 +182,31 @@ class _Run:
                 seen = tuple(((), w, full) for w, full in self.recorder.sources.writes_since(tensor, found))
                 self.recording.outputs.append(OutputRecord(address, found, seen))
 
-    def _on_enter(self, call: ModuleCall, module: nn.Module, args: Any) -> None:
-        call.inputs = template(args, self._known)
+    def _enter(self, module: nn.Module) -> int:
+        self.stance.ensure()
+        with self.recorder.own_work():
+            return self.table.enter(module)
 
-    def _on_exit(self, call: ModuleCall, module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+    def _on_exit(self, position: int, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        call = self.recording.module_calls[position]
+        unseen = call.end_op == call.first_op and self._is_opaque(module, output)
+        if unseen:
+            call.opaque = True
+            name = self.recording.modules[call.module].class_name
+            self.recorder.record_opaque(name, args, kwargs, output, position)
+            call.end_op = self.recorder.step
         call.inputs = (template(args, self._known), template(kwargs, self._known))
         call.output = template(output, self._known)
-        if call.end_op == call.first_op and isinstance(
-            module, (torch.jit.ScriptModule, torch.fx.GraphModule)
-        ):
-            call.opaque = isinstance(module, torch.jit.ScriptModule)
-        return None
+
+    def _is_opaque(self, module: nn.Module, output: Any) -> bool:
+        """Whether a call recorded nothing and yet returned a tensor that nothing else explains."""
+        if isinstance(module, torch.jit.ScriptModule):
+            return any(True for _ in tensors_in(output, ""))
+        return any(not self.recorder.sources.explains(tensor) for _, tensor in tensors_in(output, ""))
 
     def _known(self, tensor: torch.Tensor) -> TensorRecord | None:
         """The record of a tensor at a module's border, if it has one; no constant is made up for it."""
-        return self.recorder.sources.peek(tensor)  # type: ignore[return-value]
+        return self.recorder.sources.peek(tensor)
 
 
 def _class_name(function: Callable[..., Any]) -> str:

@@ -76,6 +76,13 @@ class Sources:
         self._known[id(tensor)] = found if found.weak and found.weak() is tensor else _twin(found, tensor)
         return self._known[id(tensor)]
 
+    def explains(self, tensor: torch.Tensor) -> bool:
+        """Whether something known stands behind a tensor."""
+        if self.peek(tensor) is not None:
+            return True
+        with no_torch_function():
+            return self._explain(tensor) is not None
+
     def _explain(self, tensor: torch.Tensor) -> TensorRecord | None:
         if transform_level() is not None or is_transform_wrapper(tensor):
             inner = tensor

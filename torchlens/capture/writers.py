@@ -27,10 +27,34 @@ Writer = Callable[[tuple[Any, ...], dict[str, Any]], Iterator[Target]]
 
 INPLACE_OPERATORS = frozenset(
     f"__i{name}__"
-    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul", "div"]
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+        "matmul",
+        "div",
+    ]
 )
 NOT_WRITING = frozenset(
-    ["requires_grad_", "detach_", "share_memory_", "rename_", "retain_grad_", "coalesce_", "_coalesced_", "swap_tensors_"]
+    [
+        "requires_grad_",
+        "detach_",
+        "share_memory_",
+        "rename_",
+        "retain_grad_",
+        "coalesce_",
+        "_coalesced_",
+        "swap_tensors_",
+    ]
 )
 """Names with a trailing underscore that leave every element as it is."""
 
@@ -123,7 +147,22 @@ UNMARKED: dict[str, Writer] = {
 COLLECTIVES: dict[str, Writer] = {
     **{
         name: _at(0, "tensor", "tensor_list", "output", "output_tensor", "output_list", "output_tensor_list")
-        for name in ["all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "scatter", "recv", "irecv", "reduce_scatter_tensor", "all_to_all", "all_to_all_single", "all_gather_coalesced", "all_reduce_coalesced"]
+        for name in [
+            "all_reduce",
+            "broadcast",
+            "reduce",
+            "all_gather",
+            "all_gather_into_tensor",
+            "reduce_scatter",
+            "scatter",
+            "recv",
+            "irecv",
+            "reduce_scatter_tensor",
+            "all_to_all",
+            "all_to_all_single",
+            "all_gather_coalesced",
+            "all_reduce_coalesced",
+        ]
     },
     "gather": _at(1, "gather_list"),
 }
