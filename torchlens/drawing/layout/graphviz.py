@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Hashable
 from functools import lru_cache
 from tempfile import TemporaryFile
 from threading import Lock
@@ -19,6 +21,7 @@ from torchlens.drawing.layout.problem import (
     straight,
 )
 from torchlens.drawing.layout.ranks import Ranking
+from torchlens.drawing.layout.straighten import straighten
 
 _LOCK = Lock()
 _TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">'
@@ -74,10 +77,12 @@ def solve(problem: Problem, ranking: Ranking) -> Solution:
         [centers[f"o{k}"][0] for k in range(problem.exits)],
         [[] for _ in problem.segments],
     )
-    for entry in laid.get("edges", ()):
-        if "seg" in entry:
-            number = int(entry["seg"])
-            solution.curves[number] = _snapped(_points(entry["pos"], high), problem, solution, number)
+    drawn = [e for e in laid.get("edges", ()) if "seg" in e]
+    curves = [(int(entry["seg"]), _points(entry["pos"], high)) for entry in drawn]
+    straighten(problem, solution, ranking, curves)
+    for number, curve in curves:
+        near = ranking.span(problem.segments[number]) == 1
+        solution.curves[number] = _snapped(curve, problem, solution, number, near)
     return solution
 
 
@@ -86,15 +91,17 @@ def _points(text: str, high: float) -> list[Point]:
     return [(float(x), high - float(y)) for x, y in pairs]
 
 
-def _snapped(curve: list[Point], problem: Problem, solution: Solution, number: int) -> list[Point]:
+def _snapped(
+    curve: list[Point], problem: Problem, solution: Solution, number: int, near: bool
+) -> list[Point]:
     """Make a curve start and end exactly at its attachment points, along the flow."""
     segment = problem.segments[number]
     start = anchor_out(problem, solution, segment.tail)
     end = anchor_in(problem, solution, segment.head)
+    if start[0] == end[0] and (near or all(abs(x - start[0]) < 4 for x, _ in curve)):
+        return [start, *straight(start, end)]
     curve = [start, (start[0], max(curve[1][1], start[1])), *curve[2:]]
     curve[-2:] = [(end[0], min(curve[-2][1], end[1])), end]
-    if abs(start[0] - end[0]) < 0.6 and all(abs(x - start[0]) < 0.6 for x, _ in curve):
-        return [start, *straight(start, end)]
     return curve
 
 
@@ -110,14 +117,41 @@ def _source(problem: Problem, ranking: Ranking) -> str:
             ports = "".join(f"{letter}{k}[width=0.01 height=0.001]" for k in range(count))
             lines.append(f"{{rank={kind} {ports}}}")
     lines += _side_by_side(problem, ranking)
+    lines += _off_the_border(problem, ranking)
+    fan = _fans(problem, ranking)
     for number, segment in enumerate(problem.segments):
         if ranking.kinds[number] == "forward":
             tail = _end(problem, segment.tail, "i", "s")
             head = _end(problem, segment.head, "o", "n")
-            lines.append(f"{tail}->{head}[seg={number}]")
+            chain = fan[segment.tail] == 1 == fan[("into", segment.head[0])]
+            lines.append(f"{tail}->{head}[seg={number}{' weight=3' if chain else ''}]")
         elif ranking.kinds[number] == "flat":
             lines.append(f"n{segment.tail[0]}->n{segment.head[0]}[minlen=1]")
     return "\n".join([*lines, "}"])
+
+
+def _fans(problem: Problem, ranking: Ranking) -> Counter[Hashable]:
+    """Count the forward segments that leave each end and that enter each item."""
+    fans: Counter[Hashable] = Counter()
+    for segment, kind in zip(problem.segments, ranking.kinds, strict=True):
+        if kind == "forward":
+            fans[segment.tail] += 1
+            fans[("into", segment.head[0])] += 1
+    return fans
+
+
+def _off_the_border(problem: Problem, ranking: Ranking) -> list[str]:
+    """Keep items without neighbours above or below off the levels of the border's ports."""
+    forward = [s for s, kind in zip(problem.segments, ranking.kinds, strict=True) if kind == "forward"]
+    fed, used = {s.head[0] for s in forward}, {s.tail[0] for s in forward}
+    hidden = "[style=invis weight=0]"
+    lines = []
+    for number in range(len(problem.items)):
+        if problem.entries and number not in fed:
+            lines.append(f"i0->n{number}{hidden}")
+        if problem.exits and number not in used:
+            lines.append(f"n{number}->o0{hidden}")
+    return lines
 
 
 def _side_by_side(problem: Problem, ranking: Ranking) -> list[str]:

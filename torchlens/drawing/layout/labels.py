@@ -65,24 +65,35 @@ def edge_texts(edge: SceneEdge, curve: Curve, theme: Theme, taken: Taken, scale:
     )
     size = theme.label_size * scale
     return tuple(
-        _beside(clean(text), [point_at(curve, p) for p in places], size, theme, taken)
+        _beside(clean(text), curve, places, size, theme, taken)
         for text, places in wanted
         if text
     )
 
 
-def _beside(text: str, points: list[Point], size: float, theme: Theme, taken: Taken) -> PlacedText:
-    wide, first = text_width(text, size), None
-    for x, y in points:
-        for left in (x + OFF, x - OFF - wide):
+def _beside(
+    text: str, curve: Curve, places: list[float], size: float, theme: Theme, taken: Taken
+) -> PlacedText:
+    """Place a text at the first of ``places`` where it covers neither its line nor anything taken."""
+    wide = text_width(text, size)
+    line = [point_at(curve, k / 12) for k in range(4 * (len(curve) - 1) + 1)] if len(curve) < 60 else []
+    best, fewest = None, 4
+    for place in places:
+        x, y = point_at(curve, place)
+        for left in (x + OFF, x - OFF - wide, x + 3 * OFF, x - 3 * OFF - wide):
             rect = Rect(left, y - size / 2 - 1, wide, size + 2)
-            first = first or rect
-            if not taken.overlaps(rect):
-                taken.add(rect)
-                return _text(text, rect, size, theme)
-    assert first is not None
-    taken.add(first)
-    return _text(text, first, size, theme)
+            faults = 2 * taken.overlaps(rect) + any(_inside(p, rect) for p in line)
+            if faults < fewest:
+                best, fewest = rect, faults
+        if not fewest:
+            break
+    assert best is not None
+    taken.add(best)
+    return _text(text, best, size, theme)
+
+
+def _inside(point: Point, rect: Rect) -> bool:
+    return rect.x - 1 < point[0] < rect.right + 1 and rect.y < point[1] < rect.bottom
 
 
 def _text(text: str, rect: Rect, size: float, theme: Theme) -> PlacedText:

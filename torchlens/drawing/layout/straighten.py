@@ -1,0 +1,133 @@
+"""Removes the small jogs that rounding leaves in chains."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torchlens.drawing.layout.labels import point_at
+from torchlens.drawing.layout.placed import Point
+from torchlens.drawing.layout.problem import BORDER, Problem, Solution, anchor_in, anchor_out
+from torchlens.drawing.layout.ranks import Ranking
+
+NUDGE = 14.0
+"""Items move at most this far to stand exactly over or under their neighbour."""
+LEAST_GAP = 12.0
+CLEAR = 4.0
+_BUCKET = 24.0
+
+
+@dataclass(slots=True)
+class Passing:
+    """Places where long lines pass other items, by height."""
+
+    places: dict[int, list[Point]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, curve: list[Point]) -> None:
+        """Remember a line."""
+        line = tuple(curve)
+        for step in range(8 * ((len(curve) - 1) // 3) + 1):
+            point = point_at(line, step / 8)
+            self.places[int(point[1] // _BUCKET)].append(point)
+
+    def near(self, x: float, y: float, width: float, height: float) -> bool:
+        """Tell whether a line passes through a rectangle or close by."""
+        return any(
+            x - CLEAR < px < x + width + CLEAR and y - CLEAR < py < y + height + CLEAR
+            for bucket in range(int(y // _BUCKET) - 1, int((y + height) // _BUCKET) + 2)
+            for px, py in self.places.get(bucket, ())
+        )
+
+
+def straighten(
+    problem: Problem, solution: Solution, ranking: Ranking, curves: Iterable[tuple[int, list[Point]]]
+) -> None:
+    """Put items exactly in line that all but are, and everything on whole points across the flow.
+
+    Items do not move into the ``curves`` of lines that pass them.
+    """
+    passing = Passing()
+    for number, curve in curves:
+        if ranking.span(problem.segments[number]) > 1:
+            passing.add(curve)
+    solution.corners = [(float(round(x)), y) for x, y in solution.corners]
+    rows = _rows(problem, solution)
+    above, below = _links(problem, ranking)
+    order = sorted(range(len(problem.items)), key=lambda k: ranking.levels[k])
+    for item in order:
+        if len(above[item]) == 1 and problem.segments[above[item][0]].tail[0] != BORDER:
+            segment = problem.segments[above[item][0]]
+            target = anchor_out(problem, solution, segment.tail)[0]
+            by = target - anchor_in(problem, solution, segment.head)[0]
+            _move(problem, solution, (rows, passing), item, by)
+    for item in reversed(order):
+        alone = not above[item] or problem.segments[above[item][0]].tail[0] == BORDER
+        if alone and len(below[item]) == 1 and problem.segments[below[item][0]].head[0] != BORDER:
+            segment = problem.segments[below[item][0]]
+            target = anchor_in(problem, solution, segment.head)[0]
+            by = target - anchor_out(problem, solution, segment.tail)[0]
+            _move(problem, solution, (rows, passing), item, by)
+    _align_ports(problem, solution)
+
+
+def _links(problem: Problem, ranking: Ranking) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    above: dict[int, list[int]] = defaultdict(list)
+    below: dict[int, list[int]] = defaultdict(list)
+    for number, segment in enumerate(problem.segments):
+        if ranking.kinds[number] == "forward":
+            below[segment.tail[0]].append(number)
+            above[segment.head[0]].append(number)
+    return above, below
+
+
+def _rows(problem: Problem, solution: Solution) -> dict[int, tuple[int | None, int | None]]:
+    """Return the left and right neighbour of every item on its level."""
+    rows: dict[int, list[int]] = defaultdict(list)
+    for number, (item, (_, y)) in enumerate(zip(problem.items, solution.corners, strict=True)):
+        rows[round((y + item.height / 2) / 2)].append(number)
+    near: dict[int, tuple[int | None, int | None]] = {}
+    for row in rows.values():
+        row.sort(key=lambda k: solution.corners[k][0])
+        for place, item_number in enumerate(row):
+            left = row[place - 1] if place else None
+            right = row[place + 1] if place + 1 < len(row) else None
+            near[item_number] = (left, right)
+    return near
+
+
+def _move(
+    problem: Problem,
+    solution: Solution,
+    around: tuple[dict[int, tuple[int | None, int | None]], Passing],
+    item: int,
+    by: float,
+) -> None:
+    """Move an item across the flow, unless something stands or passes there."""
+    rows, passing = around
+    x, y = solution.corners[item]
+    if not by or abs(by) > NUDGE or passing.near(x + by, y, problem.items[item].width, problem.items[item].height):
+        return
+    left, right = rows[item]
+    if left is not None:
+        edge = solution.corners[left][0] + problem.items[left].width
+        if x + by < edge + LEAST_GAP:
+            return
+    if right is not None and x + by + problem.items[item].width > solution.corners[right][0] - LEAST_GAP:
+        return
+    solution.corners[item] = (x + by, y)
+
+
+def _align_ports(problem: Problem, solution: Solution) -> None:
+    """Put ports of the border exactly over the item that they all but face."""
+    for segment in problem.segments:
+        if segment.back:
+            continue
+        if segment.tail[0] == BORDER != segment.head[0]:
+            x = anchor_in(problem, solution, segment.head)[0]
+            if abs(solution.entry_x[segment.tail[1]] - x) <= NUDGE:
+                solution.entry_x[segment.tail[1]] = x
+        if segment.head[0] == BORDER != segment.tail[0]:
+            x = anchor_out(problem, solution, segment.tail)[0]
+            if abs(solution.exit_x[segment.head[1]] - x) <= NUDGE:
+                solution.exit_x[segment.head[1]] = x
