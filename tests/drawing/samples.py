@@ -23,7 +23,16 @@ class Builder:
         self.scene = Scene(title=title, theme=theme, **options)  # type: ignore[arg-type]
         self.depth = {"": -1}
 
-    def node(self, name: str, title: str, *rows: str, scope: str = "", role: str = "", after: object = (), **look: object) -> str:
+    def node(
+        self,
+        name: str,
+        title: str,
+        *rows: str,
+        scope: str = "",
+        role: str = "",
+        after: object = (),
+        **look: object,
+    ) -> str:
         theme = self.theme
         kind = theme.roles.get(role)
         fill = kind.fill if kind else theme.node_fill
@@ -47,8 +56,13 @@ class Builder:
         theme, depth = self.theme, self.depth[scope] + 1
         self.depth[name] = depth
         rows = (Row(title, "title"), *([Row(kind, "detail")] if kind else []))
-        options = {"fill": theme.box_fill(depth), "ink": theme.box_ink, "stroke": theme.box_stroke,
-                   "stroke_width": theme.box_width, **look}
+        options = {
+            "fill": theme.box_fill(depth),
+            "ink": theme.box_ink,
+            "stroke": theme.box_stroke,
+            "stroke_width": theme.box_width,
+            **look,
+        }
         self.scene.boxes.append(SceneBox(name, rows, scope, **options))  # type: ignore[arg-type]
         return name
 
@@ -63,11 +77,20 @@ def resnet(theme: str = "torchlens", *, blocks: tuple[int, ...] = (2, 2, 2, 2), 
         entries=(
             LegendEntry("input", b.theme.roles["input"].fill, b.theme.roles["input"].stroke),
             LegendEntry("output", b.theme.roles["output"].fill, b.theme.roles["output"].stroke),
-            LegendEntry("trainable parameters", b.theme.roles["trainable"].fill, b.theme.roles["trainable"].stroke),
+            LegendEntry(
+                "trainable parameters", b.theme.roles["trainable"].fill, b.theme.roles["trainable"].stroke
+            ),
         )
     )
     x = b.node("input", "x", "(1, 3, 224, 224)", role="input")
-    x = b.node("conv1", "conv2d · conv1", "(1, 64, 112, 112)", "64 · 7×7, stride 2 · 9,408 params", role="trainable", after=x)
+    x = b.node(
+        "conv1",
+        "conv2d · conv1",
+        "(1, 64, 112, 112)",
+        "64 · 7×7, stride 2 · 9,408 params",
+        role="trainable",
+        after=x,
+    )
     x = b.node("bn1", "batch_norm · bn1", "(1, 64, 112, 112)", "128 params", role="trainable", after=x)
     x = b.node("relu", "relu", "(1, 64, 112, 112)", after=x)
     x = b.node("maxpool", "max_pool2d · maxpool", "(1, 64, 56, 56)", "3×3, stride 2", after=x)
@@ -78,15 +101,62 @@ def resnet(theme: str = "torchlens", *, blocks: tuple[int, ...] = (2, 2, 2, 2), 
             name = f"layer{layer}.{k}"
             shape = f"(1, {wide}, {size}, {size})"
             b.box(name, name, "BasicBlock", outer)
-            y = b.node(f"{name}.conv1", f"conv2d · {name}.conv1", shape, f"{wide} · 3×3 · {wide * wide * 9:,} params", scope=name, role="trainable", after=x)
-            y = b.node(f"{name}.bn1", f"batch_norm · {name}.bn1", shape, f"{2 * wide} params", scope=name, role="trainable", after=y)
+            y = b.node(
+                f"{name}.conv1",
+                f"conv2d · {name}.conv1",
+                shape,
+                f"{wide} · 3×3 · {wide * wide * 9:,} params",
+                scope=name,
+                role="trainable",
+                after=x,
+            )
+            y = b.node(
+                f"{name}.bn1",
+                f"batch_norm · {name}.bn1",
+                shape,
+                f"{2 * wide} params",
+                scope=name,
+                role="trainable",
+                after=y,
+            )
             y = b.node(f"{name}.relu", "relu", shape, scope=name, after=y)
-            y = b.node(f"{name}.conv2", f"conv2d · {name}.conv2", shape, f"{wide} · 3×3 · {wide * wide * 9:,} params", scope=name, role="trainable", after=y)
-            y = b.node(f"{name}.bn2", f"batch_norm · {name}.bn2", shape, f"{2 * wide} params", scope=name, role="trainable", after=y)
+            y = b.node(
+                f"{name}.conv2",
+                f"conv2d · {name}.conv2",
+                shape,
+                f"{wide} · 3×3 · {wide * wide * 9:,} params",
+                scope=name,
+                role="trainable",
+                after=y,
+            )
+            y = b.node(
+                f"{name}.bn2",
+                f"batch_norm · {name}.bn2",
+                shape,
+                f"{2 * wide} params",
+                scope=name,
+                role="trainable",
+                after=y,
+            )
             if layer > 1 and k == 0:
                 down = b.box(f"{name}.downsample", "downsample", "Sequential", name)
-                x = b.node(f"{name}.d0", f"conv2d · {name}.downsample.0", shape, f"{wide} · 1×1, stride 2", scope=down, role="trainable", after=x)
-                x = b.node(f"{name}.d1", f"batch_norm · {name}.downsample.1", shape, scope=down, role="trainable", after=x)
+                x = b.node(
+                    f"{name}.d0",
+                    f"conv2d · {name}.downsample.0",
+                    shape,
+                    f"{wide} · 1×1, stride 2",
+                    scope=down,
+                    role="trainable",
+                    after=x,
+                )
+                x = b.node(
+                    f"{name}.d1",
+                    f"batch_norm · {name}.downsample.1",
+                    shape,
+                    scope=down,
+                    role="trainable",
+                    after=x,
+                )
             y = b.node(f"{name}.add", "add", shape, scope=name, after=(y, x))
             x = b.node(f"{name}.relu2", "relu", shape, scope=name, after=y)
     x = b.node("avgpool", "adaptive_avg_pool2d · avgpool", "(1, 512, 1, 1)", after=x)
@@ -106,7 +176,10 @@ def gpt(theme: str = "torchlens", *, blocks: int = 4, colored: bool = True, **op
             "Times come from an instrumented run: compare ops with each other, not with production latency.",
         )
         b.scene.legend = Legend(
-            (LegendEntry("aggregate, not encoded", b.theme.roles["aggregate"].fill), LegendEntry("NaN", "#FFFFFF", None, motif="diagonal")),
+            (
+                LegendEntry("aggregate, not encoded", b.theme.roles["aggregate"].fill),
+                LegendEntry("NaN", "#FFFFFF", None, motif="diagonal"),
+            ),
             (LegendRamp("time per op (ms), by rank", b.theme.ramp, "0.004", "0.081", "3.92"),),
         )
     count = 0
@@ -118,14 +191,20 @@ def gpt(theme: str = "torchlens", *, blocks: int = 4, colored: bool = True, **op
 
     ids = b.node("ids", "input_ids", "(1, 64)", role="input")
     b.box("t", "transformer", "GPT2Model")
-    wte = b.node("wte", "embedding · wte", "(1, 64, 768)", "38,597,376 params", scope="t", role="trainable", after=ids)
+    wte = b.node(
+        "wte", "embedding · wte", "(1, 64, 768)", "38,597,376 params", scope="t", role="trainable", after=ids
+    )
     pos = b.node("arange", "arange(64)", "(64)", scope="t", role="constant")
-    wpe = b.node("wpe", "embedding · wpe", "(64, 768)", "786,432 params", scope="t", role="trainable", after=pos)
+    wpe = b.node(
+        "wpe", "embedding · wpe", "(64, 768)", "786,432 params", scope="t", role="trainable", after=pos
+    )
     x = b.node("add", "add", "(1, 64, 768)", scope="t", after=(wte, wpe))
     x = b.node("drop", "dropout(p=0.1)", "(1, 64, 768)", scope="t", after=x)
     for k in range(blocks):
         x = _gpt_block(b, k, x, heat)
-    x = b.node("ln_f", "layer_norm · ln_f", "(1, 64, 768)", "1,536 params", scope="t", role="trainable", after=x)
+    x = b.node(
+        "ln_f", "layer_norm · ln_f", "(1, 64, 768)", "1,536 params", scope="t", role="trainable", after=x
+    )
     x = b.node("head", "linear · lm_head", "(1, 64, 50257)", "38,597,376 params", role="trainable", after=x)
     b.node("logits", "output", "(1, 64, 50257)", role="output", after=x)
     return b.scene
@@ -140,7 +219,15 @@ def _gpt_block(b: Builder, k: int, x: str, heat: object) -> str:
 
     y = op("ln_1", f"layer_norm · {h}.ln_1", wide, "1,536 params", scope=h, after=x, role="trainable")
     at = b.box(f"{h}.attn", f"{h}.attn", "GPT2Attention", h)
-    y = op("c_attn", f"conv1d · {h}.attn.c_attn", "(1, 64, 2304)", "1,771,776 params", scope=at, after=y, role="trainable")
+    y = op(
+        "c_attn",
+        f"conv1d · {h}.attn.c_attn",
+        "(1, 64, 2304)",
+        "1,771,776 params",
+        scope=at,
+        after=y,
+        role="trainable",
+    )
     y = op("split", "split(768, dim=2)", "3 × (1, 64, 768)", scope=at, after=y)
     q = op("q", "view", "(1, 64, 12, 64)", scope=at, after=y)
     kk = op("k", "view", "(1, 64, 12, 64)", scope=at, after=y)
@@ -148,7 +235,14 @@ def _gpt_block(b: Builder, k: int, x: str, heat: object) -> str:
     q = op("qt", "transpose(1, 2)", "(1, 12, 64, 64)", scope=at, after=q)
     kk = op("kt", "transpose(1, 2)", "(1, 12, 64, 64)", scope=at, after=kk)
     v = op("vt", "transpose(1, 2)", "(1, 12, 64, 64)", scope=at, after=v)
-    y = op("sdpa", "scaled_dot_product_attention", "(1, 12, 64, 64)", "is_causal=True", scope=at, after=(q, kk, v))
+    y = op(
+        "sdpa",
+        "scaled_dot_product_attention",
+        "(1, 12, 64, 64)",
+        "is_causal=True",
+        scope=at,
+        after=(q, kk, v),
+    )
     y = op("back", "transpose(1, 2)", "(1, 64, 12, 64)", scope=at, after=y)
     y = op("reshape", "reshape", wide, scope=at, after=y)
     y = op("c_proj", f"conv1d · {h}.attn.c_proj", wide, "590,592 params", scope=at, after=y, role="trainable")
@@ -156,7 +250,15 @@ def _gpt_block(b: Builder, k: int, x: str, heat: object) -> str:
     x = op("add1", "add", wide, scope=h, after=(y, x))
     y = op("ln_2", f"layer_norm · {h}.ln_2", wide, "1,536 params", scope=h, after=x, role="trainable")
     m = b.box(f"{h}.mlp", f"{h}.mlp", "GPT2MLP", h)
-    y = op("fc", f"conv1d · {h}.mlp.c_fc", "(1, 64, 3072)", "2,362,368 params", scope=m, after=y, role="trainable")
+    y = op(
+        "fc",
+        f"conv1d · {h}.mlp.c_fc",
+        "(1, 64, 3072)",
+        "2,362,368 params",
+        scope=m,
+        after=y,
+        role="trainable",
+    )
     y = op("pow", "pow(3)", "(1, 64, 3072)", scope=m, after=y)
     a = op("mul1", "mul(0.044715)", "(1, 64, 3072)", scope=m, after=y)
     a = op("addm", "add", "(1, 64, 3072)", scope=m, after=(f"{h}.fc", a))
@@ -177,8 +279,12 @@ def rolled_loop(theme: str = "torchlens", **options: object) -> Scene:
     h0 = b.node("h0", "zeros", "(1, 64)", role="constant")
     b.box("cell", "cell", "Cell (×8)")
     s = b.node("sel", "select (×8)", "(1, 32)", after=x)
-    i = b.node("ih", "linear · cell.ih (×8)", "(1, 64)", "2,112 params", scope="cell", role="trainable", after=s)
-    h = b.node("hh", "linear · cell.hh (×8)", "(1, 64)", "4,160 params", scope="cell", role="trainable", after=h0)
+    i = b.node(
+        "ih", "linear · cell.ih (×8)", "(1, 64)", "2,112 params", scope="cell", role="trainable", after=s
+    )
+    h = b.node(
+        "hh", "linear · cell.hh (×8)", "(1, 64)", "4,160 params", scope="cell", role="trainable", after=h0
+    )
     a = b.node("a", "add (×8)", "(1, 64)", scope="cell", after=(i, h))
     t = b.node("t", "tanh (×8)", "(1, 64)", scope="cell", after=a)
     b.edge(t, h, back=True, label="passes 1–7")

@@ -66,7 +66,9 @@ def _entry(
     swatches: list[PlacedSwatch],
 ) -> None:
     rect = Rect(x, y + 1.5, *SWATCH)
-    swatches.append(PlacedSwatch(rect, entry.fill, entry.stroke or theme.node_stroke, entry.dashed, entry.motif))
+    swatches.append(
+        PlacedSwatch(rect, entry.fill, entry.stroke or theme.node_stroke, entry.dashed, entry.motif)
+    )
     size = theme.caption_size
     texts.append(PlacedText(clean(entry.text), rect.right + 6, y + 7 + size * 0.365, size, theme.ink))
 
@@ -82,7 +84,10 @@ def _ramp(
     """Place a scale: its title, its steps, and smallest, middle and largest value under them."""
     size = theme.caption_size
     texts.append(PlacedText(clean(ramp.title), x, y + size, size, theme.ink, bold=True))
-    long = max(STEP * len(ramp.colors), 40 + sum(text_width(v, size) for v in (ramp.minimum, ramp.median, ramp.maximum)))
+    long = max(
+        STEP * len(ramp.colors),
+        40 + sum(text_width(v, size) for v in (ramp.minimum, ramp.median, ramp.maximum)),
+    )
     step = long / max(len(ramp.colors), 1)
     for number, color in enumerate(ramp.colors):
         swatches.append(PlacedSwatch(Rect(x + number * step, y + 15, step, 9), color, None))

@@ -38,7 +38,7 @@ def compose(
     solutions: dict[int, Solution] = {}
     frames: dict[int, Frame] = {}
     gap = LABEL_GAP if any(e.label or e.head or e.tail or e.count > 1 for e in scene.edges) else RANK_GAP
-    spine = _spine(tree) if scene.wrap else None
+    spine = _spine(tree) if scene.wrap and scene.direction != "leftright" else None
     for scope in tree.scopes_inside_out():
         graph = routes.graphs[scope]
         items = tuple(

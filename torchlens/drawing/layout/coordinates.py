@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torchlens.drawing.layout.layered import Layers
 
-Links = list[list[tuple[int, float, float]]]
+Link = tuple[int, float, float, bool]
+Links = list[list[Link]]
 
 
 def assign_x(layers: Layers, item_gap: float, bend_gap: float) -> list[float]:
@@ -28,7 +29,8 @@ def assign_x(layers: Layers, item_gap: float, bend_gap: float) -> list[float]:
             rows = [row[::-1] for row in layers.rows] if mirrored else layers.rows
             rows = rows if downward else rows[::-1]
             links = layers.up if downward else layers.down
-            root, shift = _align(rows, links, conflicts, count, sign)
+            promised = _promised(layers.down if downward else layers.up)
+            root, shift = _align(rows, links, (conflicts, promised), count, sign)
             xs = _compact(rows, root, shift, half)
             results.append([sign * x for x in xs])
     return _balanced(results, half)
@@ -61,22 +63,33 @@ def _inner(layers: Layers, v: int) -> int | None:
     return None
 
 
+def _promised(links: Links) -> list[bool]:
+    """Mark the vertices with a main link that way, which other lines must leave to it."""
+    return [any(main for *_, main in row) for row in links]
+
+
 def _align(
-    rows: list[list[int]], links: Links, conflicts: set[tuple[int, int]], count: int, sign: float
+    rows: list[list[int]],
+    links: Links,
+    barred: tuple[set[tuple[int, int]], list[bool]],
+    count: int,
+    sign: float,
 ) -> tuple[list[int], list[float]]:
     """Chain every vertex to a median neighbour; return each vertex' root and its shift against it."""
+    conflicts, promised = barred
     root, taken = list(range(count)), [False] * count
     shift = [0.0] * count
     place = {v: k for row in rows for k, v in enumerate(row)}
     for row in rows:
         reached = -1
         for v in row:
-            near = sorted(links[v], key=lambda link: (place[link[0]], sign * link[2]))
+            wanted = [link for link in links[v] if link[3]] or links[v]
+            near = sorted(wanted, key=lambda link: (place[link[0]], sign * link[2]))
             if not near:
                 continue
             for k in {(len(near) - 1) // 2: 0, len(near) // 2: 0}:
-                u, here, there = near[k]
-                free = not taken[u] and place[u] > reached
+                u, here, there, main = near[k]
+                free = not taken[u] and place[u] > reached and (main or not promised[u])
                 if free and (u, v) not in conflicts and (v, u) not in conflicts:
                     taken[u] = True
                     root[v] = root[u]
@@ -86,9 +99,7 @@ def _align(
     return root, shift
 
 
-def _compact(
-    rows: list[list[int]], root: list[int], shift: list[float], half: list[float]
-) -> list[float]:
+def _compact(rows: list[list[int]], root: list[int], shift: list[float], half: list[float]) -> list[float]:
     """Press the blocks together towards the left, then close gaps towards the right."""
     count = len(root)
     after: list[list[tuple[int, float]]] = [[] for _ in range(count)]

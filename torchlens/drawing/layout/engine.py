@@ -83,8 +83,11 @@ def _pull(curve: list[Point], end: int, x: float, y: float) -> None:
     near = 1 if end == 0 else -2
     if len(curve) == 4 and abs(curve[0][0] - curve[3][0]) < 1.01:
         start, stop = ((x, y), curve[3]) if end == 0 else (curve[0], (x, y))
-        curve[:] = [start, *straight(start, stop)] if start[0] == stop[0] else [
-            start, (start[0], (start[1] + stop[1]) / 2), (stop[0], (start[1] + stop[1]) / 2), stop]
+        curve[:] = (
+            [start, *straight(start, stop)]
+            if start[0] == stop[0]
+            else [start, (start[0], (start[1] + stop[1]) / 2), (stop[0], (start[1] + stop[1]) / 2), stop]
+        )
         return
     curve[end] = (x, y)
     curve[near] = (x, curve[near][1])

@@ -20,6 +20,7 @@ BOX_PAD = 14.0
 TITLE_PAD = 9.0
 BAND = 7.0
 MOST_SWING = 240.0
+MOST_WIDENING = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,13 @@ def room_of(measured: Measured, tags: Tags | None, direction: Direction) -> Room
     if direction == "leftright":
         bottom = (lines + 5 if measured.beside else 0.0) + (TAG_LINE + 8 if after else 0.0)
         least = max(width, measured.beside, before)
-        return Room(width, height, top=_even(stack + 8 if stack else 0), bottom=_even(bottom),
-                    least_width=_even(least))
+        return Room(
+            width,
+            height,
+            top=_even(stack + 8 if stack else 0),
+            bottom=_even(bottom),
+            least_width=_even(least),
+        )
     right = max(measured.beside, after)
     least = max(height, stack, lines if measured.beside else 0.0)
     return Room(width, height, left=_even(before), right=_even(right), least_height=_even(least))
@@ -157,19 +163,20 @@ def _lead(ports: bool, band: float) -> float:
 def _title_place(ports: list[float], width: float, title: float) -> tuple[float, float, float]:
     """Find room for a title between the lines through its band: its x, and how much to widen the box.
 
-    Widths to add come as ``(left, right)``; the box grows to the left when no gap is wide enough.
+    Widths to add come as ``(left, right)``.  The top left corner is preferred, even if the box has to grow
+    a little for it.
     """
     if not title:
         return TITLE_PAD, 0, 0
     need = math.ceil(title + 2 * TITLE_PAD)
     stops = [0.0, *(x + BOX_PAD for x in ports), width + 2 * BOX_PAD]
+    left, right = need - math.floor(stops[1]), need - math.floor(stops[-1] - stops[-2])
+    if left <= MOST_WIDENING:
+        return TITLE_PAD, max(left, 0), min(max(left, 0), 12)
     for start, end in zip(stops, stops[1:], strict=False):
         if end - start >= need:
             return start + TITLE_PAD, 0, 0
-    left, right = need - math.floor(stops[1]), need - math.floor(stops[-1] - stops[-2])
-    if left <= right * 1.6:
-        return TITLE_PAD, left, min(left, right, 10) if left > 20 else 0
-    return stops[-2] + TITLE_PAD, 0, right
+    return (TITLE_PAD, left, 12) if left <= right else (stops[-2] + TITLE_PAD, 0, right)
 
 
 def _sideways(solution: Solution, title: tuple[float, float]) -> Frame:

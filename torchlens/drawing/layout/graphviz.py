@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Hashable
+from dataclasses import replace
 from functools import lru_cache
 from tempfile import TemporaryFile
 from threading import Lock
@@ -79,11 +78,24 @@ def solve(problem: Problem, ranking: Ranking) -> Solution:
     )
     drawn = [e for e in laid.get("edges", ()) if "seg" in e]
     curves = [(int(entry["seg"]), _points(entry["pos"], high)) for entry in drawn]
+    ranking = _as_laid(problem, solution, ranking)
     straighten(problem, solution, ranking, curves)
     for number, curve in curves:
         near = ranking.span(problem.segments[number]) == 1
         solution.curves[number] = _snapped(curve, problem, solution, number, near)
     return solution
+
+
+def _as_laid(problem: Problem, solution: Solution, ranking: Ranking) -> Ranking:
+    """Return the ranking with the levels that ``dot`` chose."""
+    middles = [round(y + i.height / 2) for i, (_, y) in zip(problem.items, solution.corners, strict=True)]
+    level: dict[int, int] = {}
+    last = count = -1
+    for middle in sorted(set(middles)):
+        count += middle - last > 2 or count < 0
+        level[middle] = count
+        last = middle
+    return replace(ranking, levels=tuple(level[middle] for middle in middles))
 
 
 def _points(text: str, high: float) -> list[Point]:
@@ -118,26 +130,14 @@ def _source(problem: Problem, ranking: Ranking) -> str:
             lines.append(f"{{rank={kind} {ports}}}")
     lines += _side_by_side(problem, ranking)
     lines += _off_the_border(problem, ranking)
-    fan = _fans(problem, ranking)
     for number, segment in enumerate(problem.segments):
         if ranking.kinds[number] == "forward":
             tail = _end(problem, segment.tail, "i", "s")
             head = _end(problem, segment.head, "o", "n")
-            chain = fan[segment.tail] == 1 == fan[("into", segment.head[0])]
-            lines.append(f"{tail}->{head}[seg={number}{' weight=3' if chain else ''}]")
+            lines.append(f"{tail}->{head}[seg={number}{' weight=4' if ranking.main[number] else ''}]")
         elif ranking.kinds[number] == "flat":
             lines.append(f"n{segment.tail[0]}->n{segment.head[0]}[minlen=1]")
     return "\n".join([*lines, "}"])
-
-
-def _fans(problem: Problem, ranking: Ranking) -> Counter[Hashable]:
-    """Count the forward segments that leave each end and that enter each item."""
-    fans: Counter[Hashable] = Counter()
-    for segment, kind in zip(problem.segments, ranking.kinds, strict=True):
-        if kind == "forward":
-            fans[segment.tail] += 1
-            fans[("into", segment.head[0])] += 1
-    return fans
 
 
 def _off_the_border(problem: Problem, ranking: Ranking) -> list[str]:
@@ -184,7 +184,9 @@ def _node(number: int, item: Item) -> str:
     if _plain(item):
         return f"n{number}[width={item.width / 72:.6f} height={item.height / 72:.6f}]"
     edge = 2
-    middle = f'<TR><TD FIXEDSIZE="TRUE" WIDTH="{item.width:.0f}" HEIGHT="{item.height - 2 * edge:.0f}"></TD></TR>'
+    middle = (
+        f'<TR><TD FIXEDSIZE="TRUE" WIDTH="{item.width:.0f}" HEIGHT="{item.height - 2 * edge:.0f}"></TD></TR>'
+    )
     label = f"<{_TABLE}{_cells(item, item.ins, 'p')}{middle}{_cells(item, item.outs, 'q')}</TABLE>>"
     return f"n{number}[shape=plain fixedsize=false margin=0 label={label}]"
 

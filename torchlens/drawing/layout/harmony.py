@@ -20,9 +20,7 @@ TOLERANCE = 30.0
 Title = tuple[float, float]
 
 
-def harmonise(
-    scene: Scene, tree: Tree, routes: Routes, rooms: list[Room], titles: dict[int, Title]
-) -> None:
+def harmonise(scene: Scene, tree: Tree, routes: Routes, rooms: list[Room], titles: dict[int, Title]) -> None:
     """Widen rooms and titles to the widest of their like."""
     kinds: dict[Hashable, int] = {}
     kind_of: dict[int, int] = {}
@@ -47,23 +45,33 @@ def harmonise(
 
 def _node_kind(scene: Scene, rooms: list[Room], member: int) -> Hashable:
     node, room = scene.nodes[member], rooms[member]
-    return ("node", room.height, room.top, room.bottom, bool(room.left), bool(room.right),
-            room.least_height, node.size, node.column)
+    return (
+        "node",
+        room.height,
+        room.top,
+        room.bottom,
+        bool(room.left),
+        bool(room.right),
+        room.least_height,
+        node.size,
+        node.column,
+    )
 
 
 def _widen_titles(scopes: list[int], titles: dict[int, Title]) -> None:
     widths = [titles[scope][0] for scope in scopes if scope in titles]
-    if widths and max(widths) - min(widths) <= TOLERANCE:
+    if widths and (widest := max(widths)) - min(widths) <= TOLERANCE:
         for scope in scopes:
-            titles[scope] = (max(widths), titles[scope][1])
+            titles[scope] = (widest, titles[scope][1])
 
 
 def _widen_rooms(members: tuple[int, ...], rooms: list[Room]) -> None:
     same = [rooms[member] for member in members]
     for side in ("width", "left", "right", "least_width"):
         values = [getattr(room, side) for room in same]
-        if max(values) - min(values) > TOLERANCE:
+        if (widest := max(values)) - min(values) > TOLERANCE:
             return
-        same = [replace(room, **{side: max(values)}) for room in same]
+        if widest != min(values):
+            same = [replace(room, **{side: widest}) for room in same]
     for member, room in zip(members, same, strict=True):
         rooms[member] = room

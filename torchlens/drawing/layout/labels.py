@@ -53,7 +53,9 @@ def point_at(curve: Curve, place: float) -> Point:
     return x, y
 
 
-def edge_texts(edge: SceneEdge, curve: Curve, theme: Theme, taken: Taken, scale: float) -> tuple[PlacedText, ...]:
+def edge_texts(
+    edge: SceneEdge, curve: Curve, theme: Theme, taken: Taken, scale: float
+) -> tuple[PlacedText, ...]:
     """Place the texts of one edge and remember where they stand."""
     label = edge.label or (f"×{edge.count}" if edge.count > 1 else "")
     pieces = (len(curve) - 1) // 3
@@ -64,11 +66,7 @@ def edge_texts(edge: SceneEdge, curve: Curve, theme: Theme, taken: Taken, scale:
         (label, middle),
     )
     size = theme.label_size * scale
-    return tuple(
-        _beside(clean(text), curve, places, size, theme, taken)
-        for text, places in wanted
-        if text
-    )
+    return tuple(_beside(clean(text), curve, places, size, theme, taken) for text, places in wanted if text)
 
 
 def _beside(

@@ -30,7 +30,7 @@ def route(problem: Problem, solution: Solution, ranking: Ranking) -> None:
     odd = [n for n, kind in enumerate(ranking.kinds) if kind != "forward"]
     if not odd:
         return
-    rows = _rows(problem, solution)
+    rows = level_rows(problem, solution)
     used: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     for number in odd:
         segment = problem.segments[number]
@@ -40,7 +40,7 @@ def route(problem: Problem, solution: Solution, ranking: Ranking) -> None:
             solution.curves[number] = _round_the_side(problem, solution, rows, segment, used)
 
 
-def _rows(problem: Problem, solution: Solution) -> list[Extent]:
+def level_rows(problem: Problem, solution: Solution) -> list[Extent]:
     """Return ``(top, bottom, left, right)`` of every level, from the top."""
     rows: dict[int, list[float]] = {}
     for item, (x, y) in zip(problem.items, solution.corners, strict=True):
@@ -76,8 +76,16 @@ def _round_the_side(
         x, y = solution.corners[segment.tail[0]]
         item = problem.items[segment.tail[0]]
         edge = x + item.width + FIRST_LANE
-        return rounded([start, (start[0], y + item.height + LEAVE), (edge, y + item.height + LEAVE),
-                        (edge, y - LEAVE), (end[0], y - LEAVE), end])
+        return rounded(
+            [
+                start,
+                (start[0], y + item.height + LEAVE),
+                (edge, y + item.height + LEAVE),
+                (edge, y - LEAVE),
+                (end[0], y - LEAVE),
+                end,
+            ]
+        )
     between = [row for row in rows if row[1] > min(low, high) - 1 and row[0] < max(low, high) + 1]
     left = min((row[2] for row in between), default=0.0) - FIRST_LANE
     right = max((row[3] for row in between), default=0.0) + FIRST_LANE
@@ -86,7 +94,9 @@ def _round_the_side(
     lane = _free_lane(used[rightward], min(low, high), max(low, high), right if rightward else -left)
     step = LEAVE + 2.5 * (len(used[True]) + len(used[False]) - 1) % 10
     x = lane if rightward else -lane
-    return rounded([start, (start[0], low + step), (x, low + step), (x, high - step), (end[0], high - step), end])
+    return rounded(
+        [start, (start[0], low + step), (x, low + step), (x, high - step), (end[0], high - step), end]
+    )
 
 
 def _free_lane(used: list[tuple[float, float, float]], top: float, bottom: float, first: float) -> float:
@@ -107,7 +117,9 @@ def _flat(problem: Problem, solution: Solution, rows: list[Extent], segment: Seg
     first, second = problem.items[segment.tail[0]], problem.items[segment.head[0]]
     start, end = (ax + first.width, ay + first.height / 2), (bx, by + second.height / 2)
     between = any(
-        start[0] - 1 < x < end[0] + 1 and y < start[1] < y + item.height and k not in (segment.tail[0], segment.head[0])
+        start[0] - 1 < x < end[0] + 1
+        and y < start[1] < y + item.height
+        and k not in (segment.tail[0], segment.head[0])
         for k, (item, (x, y)) in enumerate(zip(problem.items, solution.corners, strict=True))
     )
     if start[0] < end[0] and not between:

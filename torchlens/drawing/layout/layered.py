@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from torchlens.drawing.layout.coordinates import assign_x
+from torchlens.drawing.layout.coordinates import Link, assign_x
 from torchlens.drawing.layout.placed import Point
 from torchlens.drawing.layout.problem import (
     BORDER,
@@ -31,13 +31,14 @@ BEND_GAP = 9.0
 class Layers:
     """Vertices (items, border ports, bends of long lines) in layers, with links between neighbours.
 
-    A link is ``(other vertex, port here, port there)``, ports measured from the vertex' middle.
+    A link is ``(other vertex, port here, port there, main)``, ports measured from the vertex' middle;
+    main links are to run straight.
     """
 
     rows: list[list[int]] = field(default_factory=list)
     width: list[float] = field(default_factory=list)
-    up: list[list[tuple[int, float, float]]] = field(default_factory=list)
-    down: list[list[tuple[int, float, float]]] = field(default_factory=list)
+    up: list[list[Link]] = field(default_factory=list)
+    down: list[list[Link]] = field(default_factory=list)
     bend: list[bool] = field(default_factory=list)
 
     def add(self, row: int, width: float, *, bend: bool = False) -> int:
@@ -49,10 +50,10 @@ class Layers:
         self.rows[row].append(len(self.width) - 1)
         return len(self.width) - 1
 
-    def link(self, tail: int, tail_port: float, head: int, head_port: float) -> None:
-        """Join vertices of neighbouring layers."""
-        self.down[tail].append((head, tail_port, head_port))
-        self.up[head].append((tail, head_port, tail_port))
+    def link(self, tail: tuple[int, float], head: tuple[int, float], *, main: bool) -> None:
+        """Join vertices of neighbouring layers, given with their ports."""
+        self.down[tail[0]].append((head[0], tail[1], head[1], main))
+        self.up[head[0]].append((tail[0], head[1], tail[1], main))
 
 
 def solve(problem: Problem, ranking: Ranking) -> Solution:
@@ -110,7 +111,8 @@ def _layers(problem: Problem, ranking: Ranking) -> tuple[Layers, dict[int, list[
         enter = 0.0 if head == BORDER else problem.items[head].ins[into] - problem.items[head].width / 2
         path = [start, *bends, end]
         for k, (a, b) in enumerate(zip(path, path[1:], strict=False)):
-            layers.link(a, leave if k == 0 else 0.0, b, enter if k == len(path) - 2 else 0.0)
+            start, end = (a, leave if k == 0 else 0.0), (b, enter if k == len(path) - 2 else 0.0)
+            layers.link(start, end, main=ranking.main[number])
         chains[number] = bends
     return layers, chains
 
@@ -186,12 +188,10 @@ def _sort_rows(layers: Layers) -> None:
     layers.rows = best
 
 
-def _mean(
-    links: list[tuple[int, float, float]], place: dict[int, float], width: list[float], own: float
-) -> float:
+def _mean(links: list[Link], place: dict[int, float], width: list[float], own: float) -> float:
     if not links:
         return own
-    return sum(place[v] + there / (width[v] + 1) for v, _, there in links) / len(links)
+    return sum(place[v] + there / (width[v] + 1) for v, _, there, _ in links) / len(links)
 
 
 def _crossings(layers: Layers) -> int:

@@ -115,8 +115,18 @@ def _placed(
     tag_marks = tuple(_tags(draft, nodes))
     edges = _edges(draft, nodes, boxes, tag_marks)
     height = draft.flow.y + draft.flow.size[1] + MARGIN
-    return Placed(draft.scene, draft.theme, round(width, 2), round(height, 2), nodes, boxes, edges,
-                  tag_marks, *blocks, stubs)
+    return Placed(
+        draft.scene,
+        draft.theme,
+        round(width, 2),
+        round(height, 2),
+        nodes,
+        boxes,
+        edges,
+        tag_marks,
+        *blocks,
+        stubs,
+    )
 
 
 def _outside_in(draft: _Draft) -> list[int]:

@@ -15,11 +15,13 @@ Kind = Literal["forward", "back", "flat"]
 class Ranking:
     """Levels of the items (0 upwards) and the kind of every segment.
 
-    ``flat`` segments join items of one column, which share a level.
+    ``flat`` segments join items of one column, which share a level.  ``main`` segments come from the
+    end of the longest chain that feeds an item: they are to run straight.
     """
 
     levels: tuple[int, ...]
     kinds: tuple[Kind, ...]
+    main: tuple[bool, ...] = ()
 
     @property
     def depth(self) -> int:
@@ -36,8 +38,9 @@ class Ranking:
 def rank(problem: Problem) -> Ranking:
     """Put every item one level below the deepest item that feeds it."""
     groups = _columns(problem)
-    kinds: list[Kind] = ["back" if s.back or s.tail[0] == s.head[0] != BORDER else "forward"
-                         for s in problem.segments]
+    kinds: list[Kind] = [
+        "back" if s.back or s.tail[0] == s.head[0] != BORDER else "forward" for s in problem.segments
+    ]
     pairs = _pairs(problem, kinds, groups)
     order = _order(len(problem.items), pairs, groups)
     if order is None and len(set(groups)) < len(groups):
@@ -52,7 +55,10 @@ def rank(problem: Problem) -> Ranking:
         inner = BORDER not in (segment.tail[0], segment.head[0])
         if kinds[number] == "forward" and inner and groups[segment.tail[0]] == groups[segment.head[0]]:
             kinds[number] = "flat"
-    return Ranking(tuple(_levels(order, pairs, groups)), tuple(kinds))
+    levels, below = _levels(order, pairs, groups)
+    depths = [levels[group] for group in groups]
+    _pull_down(order, pairs, levels, below)
+    return Ranking(tuple(levels[g] for g in groups), tuple(kinds), _main(problem, kinds, depths))
 
 
 def _columns(problem: Problem) -> list[int]:
@@ -113,17 +119,47 @@ def _break_cycles(count: int, pairs: list[tuple[int, int, int]], kinds: list[Kin
                 stack.append((step[0], iter(below[step[0]])))
 
 
-def _levels(order: list[int], pairs: list[tuple[int, int, int]], groups: list[int]) -> list[int]:
+def _levels(
+    order: list[int], pairs: list[tuple[int, int, int]], groups: list[int]
+) -> tuple[list[int], dict[int, list[int]]]:
+    """Return the length of the longest chain over every group, and the groups that each one feeds."""
     level = [0] * len(groups)
     below: dict[int, list[int]] = defaultdict(list)
-    fed = set()
     for tail, head, _ in pairs:
         below[tail].append(head)
-        fed.add(head)
     for group in order:
         for head in below[group]:
             level[head] = max(level[head], level[group] + 1)
-    for group in order:
-        if group not in fed and below[group]:
+    return level, below
+
+
+def _pull_down(
+    order: list[int], pairs: list[tuple[int, int, int]], level: list[int], below: dict[int, list[int]]
+) -> None:
+    """Put groups right over the first one that they feed where that makes no line longer in sum.
+
+    What hangs on a far source then stands by its consumer, and the slack lies on the source's lines.
+    """
+    fed: dict[int, int] = defaultdict(int)
+    for _, head, _ in pairs:
+        fed[head] += 1
+    for group in reversed(order):
+        if below[group] and fed[group] <= len(below[group]):
             level[group] = min(level[head] for head in below[group]) - 1
-    return [level[group] for group in groups]
+
+
+def _main(problem: Problem, kinds: list[Kind], depths: list[int]) -> tuple[bool, ...]:
+    """Mark the segment from the deepest tail of every head, unless two tails are equally deep."""
+    best: dict[tuple[int, int], tuple[int, int, bool]] = {}
+    for number, segment in enumerate(problem.segments):
+        if kinds[number] != "forward":
+            continue
+        key = segment.head if segment.head[0] == BORDER else (segment.head[0], 0)
+        depth = -1 if segment.tail[0] == BORDER else depths[segment.tail[0]]
+        deepest, _, _ = best.get(key, (-2, -1, False))
+        if depth > deepest:
+            best[key] = (depth, number, True)
+        elif depth == deepest:
+            best[key] = (depth, number, False)
+    chosen = {number for _, number, alone in best.values() if alone}
+    return tuple(number in chosen for number in range(len(problem.segments)))

@@ -106,7 +106,11 @@ def _move(
     """Move an item across the flow, unless something stands or passes there."""
     rows, passing = around
     x, y = solution.corners[item]
-    if not by or abs(by) > NUDGE or passing.near(x + by, y, problem.items[item].width, problem.items[item].height):
+    if (
+        not by
+        or abs(by) > NUDGE
+        or passing.near(x + by, y, problem.items[item].width, problem.items[item].height)
+    ):
         return
     left, right = rows[item]
     if left is not None:

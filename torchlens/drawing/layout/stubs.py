@@ -65,10 +65,7 @@ def _far(scene: Scene, tree: Tree, graph: ScopeGraph) -> list[int]:
         number
         for segment, number in graph.segments.items()
         if ranking.kinds[number] == "forward"
-        and (
-            ranking.span(segment) > SPAN
-            or (fan[segment.tail] > FAN and ranking.span(segment) > FAN_SPAN)
-        )
+        and (ranking.span(segment) > SPAN or (fan[segment.tail] > FAN and ranking.span(segment) > FAN_SPAN))
     ]
 
 

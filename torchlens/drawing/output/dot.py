@@ -77,7 +77,11 @@ def _look(rows: tuple[Row, ...], part: SceneNode | SceneBox) -> str:
 
 
 def _name(identity: str) -> str:
-    return '"' + identity.encode("unicode_escape").decode("ascii").replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return (
+        '"'
+        + identity.encode("unicode_escape").decode("ascii").replace("\\", "\\\\").replace('"', '\\"')
+        + '"'
+    )
 
 
 def _node(node: SceneNode) -> str:
@@ -88,7 +92,11 @@ def _edge(edge: SceneEdge) -> str:
     label = edge.label or (f"×{edge.count}" if edge.count > 1 else "")
     style = "dashed" if edge.dashed else ""
     looks = _attributes(
-        label=label, headlabel=edge.head, taillabel=edge.tail, style=style, color=edge.stroke or "",
+        label=label,
+        headlabel=edge.head,
+        taillabel=edge.tail,
+        style=style,
+        color=edge.stroke or "",
         tooltip=edge.tooltip,
     )
     back = ["constraint=false"] if edge.back else []

@@ -103,7 +103,9 @@ def _motif_id(motif: Motif, fill: str, ink: str) -> str:
 
 
 def _text(text: PlacedText) -> str:
-    kind = " ".join(filter(None, ("b" if text.bold else "", {"middle": "m", "end": "e"}.get(text.anchor, ""))))
+    kind = " ".join(
+        filter(None, ("b" if text.bold else "", {"middle": "m", "end": "e"}.get(text.anchor, "")))
+    )
     style = f' class="{kind}"' if kind else ""
     return (
         f'<text x="{num(text.x)}" y="{num(text.y)}" font-size="{num(text.size)}"{style} '
