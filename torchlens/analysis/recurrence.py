@@ -80,6 +80,7 @@ class _Keys:
         self._codes: dict[CodeType, int] = {}
         self._code_of: dict[int, int] = {}
         self._numbers: dict[Key, int] = {}
+        self._chains: dict[Key, tuple[int, ...]] = {}
         self._entered: dict[int, tuple[int, tuple[int, ...], tuple[int, ...]]] = {OUTSIDE: (OUTSIDE, (), ())}
 
     def number(self, key: Key) -> int:
@@ -99,8 +100,16 @@ class _Keys:
         call = self._recording.calls[index]
         owner, modules, outer = self._below(call.call)
         regions = self._regions.of(index)
-        chain = _folded(self._pairs(call.site) + outer)
+        chain = self._chain(call.site, outer)
         return owner, self.number((call.name, regions, modules, chain)), bool(regions)
+
+    def _chain(self, site: Site, outer: tuple[int, ...]) -> tuple[int, ...]:
+        """The folded chain of a site and what lies around it; worked out once for what recurs."""
+        spelled = (tuple(map(id, site[::2])), site[1::2], outer)
+        chain = self._chains.get(spelled)
+        if chain is None:
+            chain = self._chains[spelled] = _folded(self._pairs(site) + outer)
+        return chain
 
     def _below(self, index: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         """Owner of what runs in a module call, and the modules and sites between the owner and it."""
@@ -114,7 +123,7 @@ class _Keys:
             if self.owns(call):
                 found = (inner, (), ())
             else:
-                chain = _folded(self._pairs(call.site) + found[2])
+                chain = self._chain(call.site, found[2])
                 found = (found[0], (*found[1], call.module), chain)
             self._entered[inner] = found
         return found

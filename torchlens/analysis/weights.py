@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from torchlens.capture.recording import Recording, TensorFacts, TensorRecord, records_in
-from torchlens.trace.op import facts
+from torchlens.capture.facts import TensorFacts
+from torchlens.capture.recording import Recording, TensorRecord, records_in
 
 Region = tuple[Any, ...]
 """Storage, offset, shape and strides: slices of one stacked parameter are different weights."""
@@ -23,37 +22,44 @@ class WeightRegions:
         self._storages: set[int] = set()
         held = [p.record for p in recording.params] + [b.record for b in recording.buffers]
         for record in held:
-            known = facts(record)
-            if known is not None and known.storage is not None:
-                self._storages.add(known.storage)
+            if record.facts is not None and record.facts.storage is not None:
+                self._storages.add(record.facts.storage)
         self._views: dict[tuple[int, int], Region] = {}
 
     def of(self, index: int) -> tuple[Region, ...]:
         """Regions that a call reads, then those that it returns."""
         call = self._recording.calls[index]
-        read = [region for record in _tensors((call.args, call.kwargs)) if (region := self._region(record))]
-        if not read:
+        touched: list[Region] = []
+        for argument in call.args:
+            self._collect(argument, touched)
+        for argument in call.kwargs.values():
+            self._collect(argument, touched)
+        if not touched:
             return ()
         for record in call.outs:
-            known = facts(record)
+            known = record.facts
             if known is not None and known.storage in self._storages:
-                region = self._views[record.index, record.slot] = _region_of(known)
-                read.append(region)
-        return tuple(read)
+                touched.append(_region_of(known))
+                self._views[record.index, record.slot] = touched[-1]
+        return tuple(touched)
+
+    def _collect(self, argument: Any, into: list[Region]) -> None:
+        if isinstance(argument, TensorRecord):
+            region = self._region(argument)
+            if region is not None:
+                into.append(region)
+        elif isinstance(argument, (tuple, list, dict, slice)):
+            for _, record in records_in(argument):
+                self._collect(record, into)
 
     def _region(self, record: TensorRecord) -> Region | None:
         if record.source == "op":
             return self._views.get((record.index, record.slot))
         if record.source not in ("param", "buffer"):
             return None
-        known = facts(record)
+        known = record.facts
         return (record.source, record.index) if known is None else _region_of(known)
 
 
 def _region_of(known: TensorFacts) -> Region:
     return (known.storage, known.offset, known.shape, known.strides)
-
-
-def _tensors(value: Any) -> Iterator[TensorRecord]:
-    for _, record in records_in(value):
-        yield record
