@@ -24,6 +24,9 @@ _OBVIOUS = frozenset(["normalized_shape", "inplace", "num_weights", "embed_dim_t
 """Arguments that the shapes in the node say already, or that change no value."""
 
 
+_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
 class Argument(NamedTuple):
     """One argument: its name (``""`` if unknown), its text, and whether it equals the default."""
 
@@ -37,10 +40,11 @@ def signature(function: Callable[..., Any]) -> inspect.Signature | None:
     """Signature of a torch function, for built-in ones as torch declares it for overriding."""
     for candidate in (function, torch.overrides.get_testing_overrides().get(function)):
         try:
-            if candidate is not None:
-                return inspect.signature(candidate)
+            found = inspect.signature(candidate) if candidate is not None else None
         except (TypeError, ValueError):
             continue
+        if found is not None and not all(p.kind in _OPEN for p in found.parameters.values()):
+            return found
     return None
 
 

@@ -48,6 +48,7 @@ def header_lines(trace: Trace) -> tuple[str, ...]:
 def general_lines(plan: Plan, settings: Settings, stubs: int) -> list[str]:
     """What is left out, closed, folded or drawn as tags, whichever applies."""
     return [
+        *_fake(plan.shape.graph.trace),
         *_failure(plan.shape.graph.trace),
         *_focus(plan, settings),
         *_rolled(plan),
@@ -56,6 +57,12 @@ def general_lines(plan: Plan, settings: Settings, stubs: int) -> list[str]:
         *_tags(stubs, settings),
         *settings.notes,
     ]
+
+
+def _fake(trace: Trace) -> list[str]:
+    if not trace.recording.fake:
+        return []
+    return ["Shapes only: nothing was computed, so there are no times and no values."]
 
 
 def _failure(trace: Trace) -> list[str]:
@@ -73,7 +80,7 @@ def _focus(plan: Plan, settings: Settings) -> list[str]:
     outside = len(plan.shape.outside)
     name = str(settings["module"]) or plan.shape.graph.trace.name
     line = f"Only the inside of {name} is drawn, with its neighbours dashed."
-    return [line + (f" {_count(outside, 'other node')} are not drawn." if outside else "")]
+    return [line + (f" {counted(outside, 'other node')} are not drawn." if outside else "")]
 
 
 def _rolled(plan: Plan) -> list[str]:
@@ -89,12 +96,12 @@ def _closed(plan: Plan, settings: Settings) -> list[str]:
     if plan.level is not None and plan.level.size:
         lines.append(
             f"Collapse level {plan.level.level:.3g}: modules of up to {plan.level.size} nodes are drawn closed "
-            f"({_count(calls, 'closed box', 'closed boxes')}; {len(shape.nodes)} of {plan.full} nodes drawn)."
+            f"({counted(calls, 'closed box', 'closed boxes')}; {len(shape.nodes)} of {plan.full} nodes drawn)."
         )
     elif calls:
         depth = settings["depth"]
         reason = f"Modules nested deeper than {depth} are" if depth is not None else "Some modules are"
-        lines.append(f"{reason} drawn closed ({_count(calls, 'closed box', 'closed boxes')}).")
+        lines.append(f"{reason} drawn closed ({counted(calls, 'closed box', 'closed boxes')}).")
     if not plan.in_band:
         lines.append("No collapse level leaves between 100 and 220 nodes; this one is the nearest.")
     folded = Counter(
@@ -112,10 +119,10 @@ def _left_out(trace: Trace, settings: Settings) -> list[str]:
     parts = []
     if reasons["orphan"]:
         parts.append(
-            f"{_count(reasons['orphan'], 'op')} joined to no input or output (show_orphans=True draws them)"
+            f"{counted(reasons['orphan'], 'op')} joined to no input or output (show_orphans=True draws them)"
         )
     if reasons["buffer"]:
-        parts.append(f'{_count(reasons["buffer"], "buffer")} (show_buffers="always" draws them)')
+        parts.append(f'{counted(reasons["buffer"], "buffer")} (show_buffers="always" draws them)')
     return [f"Not drawn: {'; '.join(parts)}."] if parts else []
 
 
@@ -123,10 +130,11 @@ def _tags(stubs: int, settings: Settings) -> list[str]:
     if not stubs:
         return []
     hint = "" if settings["long_edges"] == "stub" else ' (long_edges="line" draws all lines)'
-    return [f"{_count(stubs, 'far-reaching edge')} drawn as named tags{hint}."]
+    return [f"{counted(stubs, 'far-reaching edge')} drawn as named tags{hint}."]
 
 
-def _count(number: int, name: str, plural: str = "") -> str:
+def counted(number: int, name: str, plural: str = "") -> str:
+    """``1 op``, ``3 ops``."""
     return f"{number:,} {name if number == 1 else plural or name + 's'}"
 
 
@@ -193,7 +201,7 @@ def _size(layers: Layers, plan: Plan) -> list[str]:
     lines = [f"Size: {what.get(reading.scale, f'box sides follow {title}, {reading.scale} scale')}."]
     if layers.dots:
         lines.append(
-            f"{_count(layers.dots, 'box', 'boxes')} would be too small to see and are drawn as dots."
+            f"{counted(layers.dots, 'box', 'boxes')} would be too small to see and are drawn as dots."
         )
     return lines
 

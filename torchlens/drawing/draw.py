@@ -14,7 +14,7 @@ from torchlens.drawing.legend import legend_of
 from torchlens.drawing.overlay import layers_of
 from torchlens.drawing.plan import graph_of, plan
 from torchlens.drawing.target import target_of
-from torchlens.drawing.view_captions import view_lines
+from torchlens.drawing.view_captions import closing_lines, view_lines
 
 if TYPE_CHECKING:
     from torchlens.drawing.plan import Plan
@@ -100,6 +100,7 @@ def scene_of(visible: Plan, chosen: Settings) -> Scene:
         [
             *view_lines(visible, layers, chosen),
             *captions.channel_lines(layers, visible, chosen),
+            *closing_lines(visible, layers, chosen),
             *captions.general_lines(visible, chosen, _tagged(scene)),
         ]
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from torchlens.drawing.attention import find_focus
 from torchlens.drawing.channels import elements
+from torchlens.drawing.edits import census_text
 from torchlens.drawing.plan import check_module
 from torchlens.drawing.settings import Settings
 from torchlens.errors import InvalidArgumentError, warn
@@ -19,6 +21,15 @@ def check(trace: Trace, settings: Settings) -> Settings:
     view = settings["view"]
     if view in _CHECKS:
         _CHECKS[view](trace)
+    if view == "transformer" and not settings.explicit("module"):
+        settings = settings.replaced("module", _block(trace))
+    if view == "debug" and not any(op.nonfinite is not None for op in trace.ops):
+        warn(
+            "No values were kept, so nothing was checked for NaN or Inf.",
+            code="view_nonfinite_not_checked",
+            remedy='Trace with save=True, or with check_finite="capture".',
+            stacklevel=5,
+        )
     if settings["module"] is not None:
         check_module(trace, settings["module"])
     settings = _rolled(trace, settings)
@@ -66,6 +77,13 @@ def _compute(trace: Trace) -> None:
 def _dims(trace: Trace) -> None:
     if not any(op.kind == "call" and elements(op) is not None for op in trace.ops):
         raise _missing("dims", "no op has a shape", "Trace a forward that computes tensors.")
+
+
+def _block(trace: Trace) -> str:
+    focus = find_focus(trace)
+    if focus is None:
+        raise _absent("transformer", "no repeated block holds attention")
+    return focus.call.label
 
 
 def _sequence(trace: Trace) -> None:
@@ -154,4 +172,4 @@ def passes_interleave(trace: Trace) -> bool:
 
 def census(trace: Trace, settings: Settings) -> str | None:
     """The full record of edits that is written beside a figure, or ``None``."""
-    return None
+    return census_text(trace) if settings["view"] == "interventions" else None

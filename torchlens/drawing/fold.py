@@ -5,6 +5,7 @@ Each pass is a function of the graph that states its options; :func:`show` appli
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -47,12 +48,16 @@ class Shown:
 
 @dataclass(slots=True, eq=False)
 class Line:
-    """All links between two visible nodes; ``back`` against the order of execution."""
+    """All links between two visible nodes; ``back`` against the order of execution.
+
+    ``ordered`` tells that the target reads other tensors than those of this line as well.
+    """
 
     source: Shown
     target: Shown
     links: list[Link]
     back: bool
+    ordered: bool = False
 
     @property
     def tensors(self) -> int:
@@ -249,4 +254,7 @@ def _lines(graph: Graph, node_of: dict[Unit, Shown]) -> tuple[list[Line], list[L
         if line is None:
             line = lines[key] = Line(source, target, [], source.order >= target.order)
         line.links.append(link)
+    into = Counter(id(line.target) for line in lines.values())
+    for line in lines.values():
+        line.ordered = into[id(line.target)] > 1
     return list(lines.values()), inner

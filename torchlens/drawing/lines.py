@@ -44,9 +44,7 @@ def _texts(
     shapes = ""
     if settings["show_edge_shapes"]:
         shapes = ", ".join(list(dict.fromkeys(map(_shape, tensors.values())))[:3])
-    head = ""
-    if line.target.kind == "unit" and not line.target.stub:
-        head = ", ".join(dict.fromkeys(text for link in links if (text := _head(link, heads))))
+    head = _heads(line, links, heads)
     parts = [part for part in (passes, shapes) if part]
     names = [
         f"{_tensor(link)} → {link.target.part.label}, argument {link.edges[0].slot or 'output'}"
@@ -56,6 +54,15 @@ def _texts(
     count = len(tensors)
     label = " · ".join([*parts, *([f"×{count}"] if parts and count > 1 else [])])
     return LineTexts(label, head, "\n".join(names + more), count)
+
+
+def _heads(line: Line, links: list[Link], heads: Mapping[tuple[int, str], str]) -> str:
+    if line.target.kind != "unit" or line.target.stub:
+        return ""
+    texts = list(dict.fromkeys(text for link in links if (text := _head(link, line, heads))))
+    if len(texts) > 2 and all(text.isdecimal() for text in texts):
+        return passes_text([int(text) for text in texts])
+    return ", ".join(texts[:3]) + (f" +{len(texts) - 3}" if len(texts) > 3 else "")
 
 
 def _tensor(link: Link) -> str:
@@ -80,21 +87,19 @@ def _passes(link: Link) -> str:
     return ("pass " if len(passes) == 1 else "passes ") + passes_text(passes)
 
 
-def _head(link: Link, heads: Mapping[tuple[int, str], str]) -> str:
+def _head(link: Link, line: Line, heads: Mapping[tuple[int, str], str]) -> str:
     edge = link.edges[0]
     given = heads.get((edge.child.step, repr(edge.path)))
     if given:
         return given
     if edge.write:
         return "written"
-    return slot_name(edge.child, edge.path) if order_matters(edge.child) else ""
+    return slot_name(edge.child, edge.path) if line.ordered and order_matters(edge.child) else ""
 
 
 def order_matters(op: Op) -> bool:
-    """Whether an op reads several different tensors and would compute something else if they swapped."""
-    if op.kind != "call" or op.type in _SYMMETRIC:
-        return False
-    return len({(edge.parent.step, edge.out_index) for edge in op.inputs}) > 1
+    """Whether an op would compute something else if its tensors swapped places."""
+    return op.kind == "call" and op.type not in _SYMMETRIC
 
 
 def slot_name(op: Op, path: tuple[object, ...]) -> str:

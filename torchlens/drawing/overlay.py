@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from torchlens.drawing.assemble import Overlay
+from torchlens.drawing.attention import role_marks
 from torchlens.drawing.channels import Reading, channel_of, measure, step_of
+from torchlens.drawing.columns import columns
+from torchlens.drawing.edits import change_marks
 from torchlens.drawing.fold import Shape, Shown
 from torchlens.drawing.graph import Unit
 from torchlens.drawing.marks import Mark, nonfinite_mark
@@ -37,7 +40,6 @@ class Layers:
     size: Reading | None = None
     dots: int = 0
     usual: str = ""
-    columns_dropped: bool = False
     marks_used: dict[str, int] = field(default_factory=dict)
 
 
@@ -55,8 +57,14 @@ def layers_of(shape: Shape, settings: Settings) -> Layers:
         layers.overlay.channel = {
             node: {**layers.overlay.channel.get(node, {}), **_size(node, sizes)} for node in shape.nodes
         }
+    if settings["stack_by"] is not None:
+        layers.overlay.columns, layers.overlay.box_columns = columns(shape, settings["stack_by"])
     if settings["view"] == "debug":
         add_states(layers, shape)
+    elif settings["view"] == "transformer":
+        layers.overlay.styling, layers.overlay.edge_heads = role_marks(shape, settings)
+    elif settings["view"] == "interventions":
+        layers.overlay.marks = change_marks(shape, settings)
     return layers
 
 

@@ -74,14 +74,13 @@ def unit_rows(unit: Unit, settings: Settings) -> list[Row]:
     op = unit.op
     title, complete = _unit_title(unit)
     rows = [Row(title + times(len(unit.ops)), "title")]
-    if settings["show_shapes"] and op.records and any(op.shapes):
+    if settings["show_shapes"] and op.records:
         rows.append(Row(_unit_shapes(unit), "shape"))
-    elif settings["show_shapes"] and op.records:
-        rows.append(Row(shapes_text(op.shapes), "shape"))
     if op.kind == "call":
         rows += _detail(params_text(op.params, op))
         if not complete or settings["show_redundant_args"]:
-            rows += _detail(detail_of(op, redundant=settings["show_redundant_args"]))
+            details = {detail_of(op, redundant=settings["show_redundant_args"]) for op in unit.ops}
+            rows += _detail(details.pop()) if len(details) == 1 else []
     return rows
 
 
@@ -94,7 +93,8 @@ def _unit_title(unit: Unit) -> tuple[str, bool]:
     if op.kind == "call":
         if unit.leaf:
             return f"{op.type}{SEPARATOR}{calls_name(unit.leaf)}", False
-        return title_of(op)
+        titles = list(dict.fromkeys(title_of(op) for op in unit.ops))
+        return titles[0] if len(titles) == 1 else (op.type, True)
     name = op.address if op.address and op.address != op.kind else ""
     return (f"{op.kind}{SEPARATOR}{name}" if name else op.kind), True
 
