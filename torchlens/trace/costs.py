@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from torchlens.trace.quantities import Bytes, Count, Duration, Flops
 
 if TYPE_CHECKING:
+    from torchlens.analysis.flop_rules.registry import Work
     from torchlens.trace.op import Op
     from torchlens.trace.trace import Trace
 
@@ -25,7 +26,7 @@ class Totals:
     params, trainable_params : Count
         Elements, each shared parameter once.
     flops, macs : Flops, Count
-        One multiply-add is two FLOPs.
+        One multiply-add is two FLOPs; ``macs`` are those of matrix products and convolutions.
     bytes : Bytes
         Memory of all outputs, aliases not counted.
     peak_bytes : Bytes
@@ -54,10 +55,10 @@ class FactsTable:
         self._trace = trace
 
     @cached_property
-    def _flops(self) -> list[int | None]:
-        from torchlens.analysis.flops import flops
+    def _work(self) -> list[Work | None]:
+        from torchlens.analysis.flops import work
 
-        return flops(self._trace)
+        return work(self._trace)
 
     @cached_property
     def _nonfinite(self) -> list[str | None]:
@@ -87,8 +88,13 @@ class FactsTable:
         """FLOPs of an op; 0 for what is no call."""
         if op.kind != "call":
             return None
-        value = self._flops[op.step]
-        return None if value is None else Flops(value)
+        done = self._work[op.step]
+        return None if done is None else Flops(done.flops)
+
+    def macs_of(self, op: Op) -> Count | None:
+        """Multiply-adds of an op's matrix products and convolutions."""
+        done = self._work[op.step]
+        return None if done is None else Count(done.macs)
 
     def nonfinite_of(self, op: Op) -> str | None:
         """Nonfinite status of an op."""
@@ -163,7 +169,7 @@ class FactsTable:
             trainable_params=Count(sum(p.numel for p in params if p.trainable)),
             param_bytes=Bytes(sum(p.bytes for p in params)),
             flops=Flops(known),
-            macs=Count(known // 2),
+            macs=Count(sum(done.macs for done in self._work if done is not None)),
             unknown_flops=sum(value is None for value in flops),
             bytes=Bytes(sum(int(op.bytes or 0) for op in calls)),
             peak_bytes=Bytes(peak_bytes(trace)),
