@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin as UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.utils._python_dispatch import TorchDispatchMode
 
 OLDEST_TORCH = "2.4"

@@ -112,7 +112,7 @@ def _children(where: str, item: Any, *, enter_objects: bool) -> Iterator[tuple[s
             yield from ((f"{where}.{name}", child) for name, child in list(fields.items()))
 
 
-_SCALARS = frozenset(
+SCALARS = frozenset(
     {
         int,
         float,
@@ -135,7 +135,7 @@ Find = Callable[[torch.Tensor], TensorRecord | None]
 def template(value: Any, find: Find) -> Any:
     """``value`` with every tensor replaced by its record; containers are copied."""
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in SCALARS:
         return value
     if isinstance(value, torch.Tensor):
         return find(value)
@@ -156,7 +156,7 @@ def template(value: Any, find: Find) -> Any:
 def filled(value: Any, give: Callable[[TensorRecord], Any]) -> Any:
     """The inverse of :func:`template`: every record replaced by what ``give`` returns for it."""
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in SCALARS:
         return value
     if isinstance(value, TensorRecord):
         return give(value)

@@ -127,7 +127,7 @@ OPENED: dict[Any, Any] = {
 class Plan:
     """How the recorder treats one function; made once per function."""
 
-    __slots__ = ("metadata", "name", "opened", "transparent", "watched", "writer")
+    __slots__ = ("metadata", "name", "opened", "special", "transparent", "watched", "writer")
 
     def __init__(self, func: Any) -> None:
         self.name = name_of(func)
@@ -139,12 +139,13 @@ class Plan:
         self.opened = OPENED.get(func)
         self.writer: Writer | None = None if self.metadata else writer_of(func, self.name)
         self.watched = not self.metadata and may_write_unseen(func)
+        self.special = self.metadata or self.transparent or self.opened is not None
 
     @classmethod
     def opaque(cls, name: str) -> Plan:
         """Plan of a whole module call that is recorded as one op."""
         plan = cls.__new__(cls)
-        plan.name, plan.transparent, plan.metadata = name, False, False
+        plan.name, plan.transparent, plan.metadata, plan.special = name, False, False, False
         plan.opened, plan.writer, plan.watched = None, None, False
         return plan
 

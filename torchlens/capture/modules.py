@@ -18,7 +18,7 @@ from torchlens.capture.recording import ModuleCall, ModuleRecord
 LARGEST_SCANNED = 1024
 """Containers on a module longer than this are not searched for modules and tensors."""
 
-_INTERNAL = frozenset(nn.Module().__dict__) | {"_is_full_backward_hook"}
+_INTERNAL = frozenset(nn.Module().__dict__)
 
 
 def attributes(module: nn.Module) -> dict[str, Any]:
@@ -45,9 +45,9 @@ def registered(module: nn.Module, kind: str) -> Iterator[tuple[str, Any]]:
 
 def unregistered(module: nn.Module) -> Iterator[tuple[str, Any]]:
     """Modules and tensors in plain attributes, lists, tuples and dicts of a module."""
-    for name, value in list(attributes(module).items()):
-        if name in _INTERNAL:
-            continue
+    held = attributes(module)
+    for name in [name for name in held if name not in _INTERNAL]:
+        value = held[name]
         if isinstance(value, (nn.Module, torch.Tensor)):
             yield name, value
         elif isinstance(value, (list, tuple)) and len(value) <= LARGEST_SCANNED:
@@ -117,12 +117,15 @@ def _content(cell: Any) -> Any:
 class ModuleStack:
     """Which module calls are open in the traced thread, kept by torch's global module hooks."""
 
-    def __init__(self, *, enter: Callable[[nn.Module], int], ops: Callable[[], int]) -> None:
+    def __init__(
+        self, *, index: dict[int, int], enter: Callable[[nn.Module], int], ops: Callable[[], int]
+    ) -> None:
         self.calls: list[ModuleCall] = []
         self.current = -1
         self.boundary: FrameType | None = None
         self.on_exit: Callable[[int, nn.Module, Any, Any, Any], None] | None = None
         self._stack: list[tuple[int, FrameType | None, FrameType | None]] = []
+        self._index = index
         self._enter = enter
         self._ops = ops
         self._thread = threading.get_ident()
@@ -147,6 +150,10 @@ class ModuleStack:
         self._stack = []
         self.boundary = None
 
+    def release(self) -> None:
+        """Let go of the run that this stack belonged to."""
+        self.calls, self.on_exit, self._index, self._enter = [], None, {}, no_module
+
     def site(self, frame: FrameType | None) -> tuple[Any, ...]:
         """Chain of sites from ``frame`` to the innermost open module call.
 
@@ -170,21 +177,25 @@ class ModuleStack:
         if threading.get_ident() != self._thread:
             return
         frame = sys._getframe(1)
-        call = ModuleCall(
-            module=self._enter(module), parent=self.current, site=self.site(frame), first_op=self._ops()
-        )
-        call.parent = self.current
-        self.calls.append(call)
+        outer = frame.f_back if frame.f_code.co_name == "inner" else frame
+        index = self._index.get(id(module))
+        if index is None:
+            index = self._enter(module)
+        site = self.site(_caller(outer))
+        self.calls.append(ModuleCall(index, self.current, site, self._ops()))
         self.current = len(self.calls) - 1
         self.boundary = frame
-        self._stack.append((self.current, frame, _call_frame(frame)))
+        self._stack.append((self.current, frame, outer))
 
     def _after(self, module: nn.Module, args: Any, *rest: Any) -> None:
         """Close a call.  torch passes ``(kwargs, output)``, but only the output if the forward raised."""
         if threading.get_ident() != self._thread:
             return
-        outer = _call_frame(sys._getframe(1))
-        depth = next((i for i in range(len(self._stack) - 1, 0, -1) if self._stack[i][2] is outer), 0)
+        frame = sys._getframe(1)
+        outer = frame.f_back if frame.f_code.co_name == "inner" else frame
+        depth = len(self._stack) - 1
+        while depth > 0 and self._stack[depth][2] is not outer:
+            depth -= 1
         if depth == 0:
             return
         for position, _, _ in self._stack[depth + 1 :]:
@@ -201,9 +212,17 @@ class ModuleStack:
         return [position for position, _, _ in self._stack if position >= 0]
 
 
-def _call_frame(frame: FrameType) -> FrameType | None:
-    """The frame of ``Module._call_impl``, which runs hooks itself or in a nested function."""
-    return frame.f_back if frame.f_code.co_name == "inner" else frame
+def no_module(module: nn.Module) -> int:
+    """Index of a module where none are known."""
+    return -1
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """The frame that called a module, past torch's own wrapper."""
+    caller = frame.f_back if frame is not None else None
+    if caller is not None and caller.f_code.co_name == "_wrapped_call_impl":
+        return caller.f_back
+    return caller
 
 
 def module_record(module: nn.Module, address: str, *, known: bool) -> ModuleRecord:

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import ref
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from torchlens._torch_compat import (
+    UninitializedTensorMixin,
     function_mode_depth,
     no_torch_function,
     saved_tensor_hooks_active,
     transform_level,
     version_of,
 )
-from torchlens.capture.arguments import flat_tensors, template
+from torchlens.capture.arguments import SCALARS, flat_tensors, template
+from torchlens.capture.facts import facts_of
 from torchlens.capture.functions import Plan
-from torchlens.capture.modules import ModuleStack
+from torchlens.capture.modules import ModuleStack, no_module
 from torchlens.capture.recording import (
-    CallRecord,
     ConstantRecord,
     ReadRecord,
     Recording,
+    Site,
     TensorRecord,
 )
 from torchlens.capture.regions import Region, region_of
-from torchlens.capture.sources import Sources
-from torchlens.capture.values import ValueStore, facts_of
+from torchlens.capture.sources import Sources, twin
+from torchlens.capture.values import ValueStore
 from torchlens.capture.writers import WHOLE, Target, keyword_targets
 
 Keep = bool | Callable[[str, int], bool]
@@ -39,6 +41,10 @@ Keep = bool | Callable[[str, int], bool]
 Edit = Callable[[Any, "Recorder", str], Any]
 """Replaces what a call returned, given the output, the recorder and the function's name."""
 
+PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+"""Classes whose arguments need no search for tensors inside."""
+
+_NO_KEYWORDS: dict[str, Any] = {}
 _PLAIN_READS = (bool, int, float, complex, str, list)
 
 
@@ -69,9 +75,10 @@ class Recorder(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.recording = recording
-        self.sources = Sources(unknown=self.constant)
-        self.values = ValueStore()
-        self.stack: ModuleStack | None = None
+        self.records: list[TensorRecord] = []
+        self.sources = Sources(unknown=self.constant, records=self.records)
+        self.values = ValueStore(self.records)
+        self.stack = ModuleStack(index={}, enter=no_module, ops=int)
         self.depth = 0
         self.failed_call: int | None = None
         self.failed_with: BaseException | None = None
@@ -82,14 +89,15 @@ class Recorder(TorchFunctionMode):
         self._inspect = inspect
         self._plans: dict[Any, Plan] = {}
         self._log: list[tuple[Any, ...]] = []
-        self._outer_modes = 0
-        self._last_outputs: list[Any] = []
+        self.steps = self._log.__len__
+        self._plain = False
 
     # -- life cycle ----------------------------------------------------------------------------
 
     def __enter__(self) -> Recorder:
         if self.depth == 0:
-            self._outer_modes = function_mode_depth()
+            alone = function_mode_depth() == 0
+            self._plain = alone and self._keep is True and self._inspect is None
         super().__enter__()
         return self
 
@@ -97,7 +105,15 @@ class Recorder(TorchFunctionMode):
         """Turn the log into records and let go of everything that only the run needed."""
         with no_torch_function(), torch.no_grad():
             self.values.seal()
-        self.recording.calls = [CallRecord._make(entry) for entry in self._log]
+        self.recording.log = self._log
+
+    def release(self) -> None:
+        """Drop what only the run needed and the reference cycles among its parts."""
+        self.failed_with = None
+        self.recording = Recording(name="", class_name="")
+        self.sources = Sources(unknown=_no_source, records=[])
+        self.values = ValueStore([])
+        self.stack = ModuleStack(index={}, enter=no_module, ops=int)
 
     @property
     def step(self) -> int:
@@ -109,64 +125,117 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        # Written out in one body: this runs once per op, and each Python call would cost as much as
+        # a small kernel.
         plan = self._plans.get(func)
         if plan is None:
             plan = self._plans[func] = Plan(func)
-        if kwargs is None:
-            kwargs = {}
-        if plan.metadata:
-            return func(*args, **kwargs)
-        if plan.transparent:
-            return self._pass_on(func, plan, args, kwargs)
-        if plan.opened is not None:
-            with self:
-                return plan.opened(*args, **kwargs)
+        if plan.special:
+            return self._special(func, plan, args, kwargs or {})
         self.depth += 1
         try:
-            return self._record(func, plan, args, kwargs)
+            held_args = self._held(args)
+            sources, stack, log = self.sources, self.stack, self._log
+            held_kwargs = self._held_keywords(kwargs) if kwargs else _NO_KEYWORDS
+            seen = self._earlier_writes(args, kwargs) if sources.writes else ()
+            targets = self._guard(plan, args, kwargs) if kwargs or plan.writer is not None else None
+            versions = self._versions(args, kwargs) if plan.watched else None
+            frame = sys._getframe(1)
+            if frame.f_back is stack.boundary:
+                site: Site = (frame.f_code, frame.f_lasti)
+            else:
+                site = stack.site(frame)
+            clock = self._clock
+            start = clock()
+            try:
+                out = func(*args, **kwargs) if kwargs else func(*args)
+            except BaseException as error:
+                self._note_failure(error, func, plan, held_args, held_kwargs, start, site)
+                raise
+            end = clock()
+            if self._edit is not None:
+                out = self._edit(out, self, plan.name)
+            if (
+                self._plain
+                and targets is None
+                and versions is None
+                and out.__class__ is torch.Tensor
+                and transform_level() is None
+            ):
+                if out.requires_grad:
+                    record = TensorRecord("op", len(log), 0, ref(out), out.detach(), version_of(out))
+                    node = self._node(out) if self._keep_nodes else None
+                else:
+                    record = TensorRecord("op", len(log), 0, None, out, version_of(out))
+                    node = None
+                sources.known[id(out)] = record
+                self.records.append(record)
+                log.append(
+                    (func, plan.name, held_args, held_kwargs, record, (record,), start, end, site,
+                     stack.current, False, seen, node, False)
+                )  # fmt: skip
+                return out
+            self._record_other(
+                (func, plan, held_args, held_kwargs, start, end, site, seen), out, targets, versions
+            )
+            return out
         finally:
             self.depth -= 1
 
-    def _record(self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        find = self.sources.find
-        held_args = tuple([template(value, find) for value in args])
-        held_kwargs = {name: template(value, find) for name, value in kwargs.items()} if kwargs else kwargs
-        seen = self._earlier_writes(args, kwargs) if self.sources.any_writes else ()
-        targets = self._guard(plan, args, kwargs) if plan.writer is not None or kwargs else None
-        versions = self._versions(args, kwargs) if plan.watched else None
-        stack = self.stack
-        site = stack.site(sys._getframe(2)) if stack is not None else ()
-        call = stack.current if stack is not None else -1
-        clock = self._clock
-        start = clock()
-        try:
-            out = func(*args, **kwargs)
-        except BaseException as error:
-            self._note_failure(error, func, plan, held_args, held_kwargs, start, site, call)
-            raise
-        end = clock()
-        if self._edit is not None:
-            out = self._edited(out, plan)
-        returned = out
+    def _record_other(
+        self,
+        call: tuple[Any, ...],
+        out: Any,
+        targets: list[Target] | None,
+        versions: list[tuple[torch.Tensor, int | None]] | None,
+    ) -> None:
+        """Record a call that returned several tensors or none, wrote in place, or keeps nothing."""
+        func, plan, args, kwargs, start, end, site, seen = call
         if targets and not _holds_tensor(out):
-            returned = targets[0].tensor if len(targets) == 1 else tuple(t.tensor for t in targets)
-        step = len(self._log)
-        held_out, outs, node = self._register_output(returned, step, plan)
+            out = targets[0].tensor if len(targets) == 1 else tuple(t.tensor for t in targets)
+        step, current = len(self._log), self.stack.current
+        held_out, outs, node = self._register_output(out, step, plan)
         if not outs:
-            self._note_read(plan, held_args, returned, site, call)
-            return out
+            self._note_read(plan, args, out, site, current)
+            return
         self._log.append(
-            (func, plan.name, held_args, held_kwargs, held_out, outs, start, end, site, call,
+            (func, plan.name, args, kwargs, held_out, outs, start, end, site, current,
              targets is not None, seen, node, False)
         )  # fmt: skip
         if targets or versions is not None:
             self._after_write(targets or [], versions, outs, step)
-        return out
+
+    def _special(self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls that are no op of their own: metadata, aliases, functions whose inside is recorded."""
+        if plan.metadata:
+            return func(*args, **kwargs)
+        if plan.opened is not None:
+            with self:
+                return plan.opened(*args, **kwargs)
+        return self._pass_on(func, plan, args, kwargs)
+
+    def _held(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with each tensor replaced by its record."""
+        known = self.sources.known
+        held: list[Any] = []
+        for value in args:
+            kind = value.__class__
+            if kind in PLAIN_TENSORS:
+                record = known.get(id(value))
+                if record is None or not (record.kept is value or record.stands_for(value)):
+                    record = self.sources.find(value)
+                held.append(record)
+            elif kind in SCALARS:
+                held.append(value)
+            else:
+                held.append(template(value, self.sources.find))
+        return tuple(held)
+
+    def _held_keywords(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        find = self.sources.find
+        return {name: template(value, find) for name, value in kwargs.items()}
 
     def _register_output(self, out: Any, step: int, plan: Plan) -> tuple[Any, tuple[TensorRecord, ...], Any]:
-        if type(out) is torch.Tensor and not self._outer_modes:
-            record = self._register(out, step, 0, plan.name)
-            return record, (record,), self._node(out)
         with no_torch_function():
             tensors = flat_tensors(out)
             outs: list[TensorRecord] = []
@@ -183,29 +252,24 @@ class Recorder(TorchFunctionMode):
         return False if saved_tensor_hooks_active() else tensor.grad_fn
 
     def _register(self, tensor: torch.Tensor, step: int, slot: int, name: str) -> TensorRecord:
-        keep = self._keep if self._keep.__class__ is bool else self._keep(name, step)  # type: ignore[operator]
-        try:
-            version: int | None = tensor._version
-        except RuntimeError:
-            version = None
-        record = TensorRecord("op", step, slot, weakref.ref(tensor), None, version)
+        keep = self._keep if isinstance(self._keep, bool) else self._keep(name, step)
+        record = TensorRecord("op", step, slot, ref(tensor), None, version_of(tensor))
         if keep and transform_level() is None:
             record.kept = tensor.detach()
-            self.values.add(record)
         else:
             record.facts = facts_of(tensor)
-        if self._inspect is not None:
+        if self._inspect is not None and self.recording.finite is not None:
             finite = self.recording.finite
-            if finite is not None:
-                status = self._inspect(tensor)
-                finite[step] = _worse(finite.get(step), status)
-        self.sources.register(tensor, record)
+            finite[step] = _worse(finite.get(step), self._inspect(tensor))
+        self.sources.known[id(tensor)] = record
+        self.records.append(record)
         return record
 
     # -- writes --------------------------------------------------------------------------------
 
-    def _guard(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Target] | None:
+    def _guard(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> list[Target] | None:
         """Save what the coming call overwrites; its targets, or ``None`` if it writes nothing."""
+        kwargs = kwargs or {}
         targets = list(plan.writer(args, kwargs)) if plan.writer is not None else []
         if kwargs and ("out" in kwargs or "inplace" in kwargs):
             targets += keyword_targets(args, kwargs)
@@ -236,15 +300,17 @@ class Recorder(TorchFunctionMode):
                 self.sources.wrote(target.tensor, written_region(target), step, known)
 
     @staticmethod
-    def _versions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[torch.Tensor, int | None]]:
+    def _versions(
+        args: tuple[Any, ...], kwargs: dict[str, Any] | None
+    ) -> list[tuple[torch.Tensor, int | None]]:
         with no_torch_function():
             return [(tensor, version_of(tensor)) for tensor in flat_tensors((args, kwargs))]
 
-    def _earlier_writes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _earlier_writes(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, ...]:
         """Writes through other aliases that the arguments' memory depends on."""
         found: list[Any] = []
         with no_torch_function():
-            for path, tensor in _paths((args, kwargs), ()):
+            for path, tensor in _paths((args, kwargs or {}), ()):
                 record = self.sources.peek(tensor)
                 if record is not None:
                     found += [(path, w, full) for w, full in self.sources.writes_since(tensor, record)]
@@ -281,7 +347,8 @@ class Recorder(TorchFunctionMode):
         if setter and plan.name == "data" and len(args) > 1 and isinstance(args[1], torch.Tensor):
             with no_torch_function():
                 source = self.sources.find(args[1])
-                self.sources.register(args[0], _renewed(source, args[0]))
+                self.sources.find(args[0]).freeze()
+                self.sources.known[id(args[0])] = twin(source, args[0])
             return func(*args, **kwargs)
         out = func(*args, **kwargs)
         if (
@@ -316,16 +383,15 @@ class Recorder(TorchFunctionMode):
 
     def source_record(self, tensor: torch.Tensor, kind: Any, index: int) -> TensorRecord:
         """A record for a tensor that exists before any call: parameter, buffer, input, constant."""
-        with no_torch_function():
-            record = TensorRecord(kind, index, 0, weakref.ref(tensor), None, version_of(tensor))
-            try:
-                record.facts = facts_of(tensor)
-                if self._keep is not False:
-                    record.kept = tensor.detach()
-                    self.values.add(record)
-            except (RuntimeError, ValueError):  # an uninitialised parameter has no facts yet
-                record.facts = None
-            self.sources.register(tensor, record)
+        record = TensorRecord(kind, index, 0, ref(tensor), None, version_of(tensor))
+        if isinstance(tensor, UninitializedTensorMixin):
+            pass
+        elif self._keep is not False:
+            record.kept = tensor.detach()
+        else:
+            record.facts = facts_of(tensor)
+        self.sources.known[id(tensor)] = record
+        self.records.append(record)
         return record
 
     # -- failures and edits --------------------------------------------------------------------
@@ -335,11 +401,10 @@ class Recorder(TorchFunctionMode):
         error: BaseException,
         func: Any,
         plan: Plan,
-        args: Any,
-        kwargs: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
         start: int,
-        site: Any,
-        call: int,
+        site: Site,
     ) -> None:
         """Log the call that raised; it is dropped again if the model catches the exception."""
         if self.failed_with is error:
@@ -347,7 +412,8 @@ class Recorder(TorchFunctionMode):
         self.failed_with = error
         self.failed_call = len(self._log)
         self.failed_entry = (
-            func, plan.name, args, kwargs, None, (), start, start, site, call, False, (), None, True
+            func, plan.name, args, kwargs, None, (), start, start, site, self.stack.current, False, (), None,
+            True,
         )  # fmt: skip
 
     def keep_failed_call(self, error: BaseException) -> int | None:
@@ -357,9 +423,9 @@ class Recorder(TorchFunctionMode):
         self._log.append(self.failed_entry)
         return len(self._log) - 1
 
-    def _edited(self, out: Any, plan: Plan) -> Any:
-        assert self._edit is not None
-        return self._edit(out, self, plan.name)
+
+def _no_source(tensor: torch.Tensor) -> TensorRecord:
+    raise RuntimeError("The run is over.")
 
 
 def written_region(target: Target) -> Region | None:
@@ -396,17 +462,6 @@ def _paths(value: Any, path: tuple[Any, ...]) -> Any:
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _paths(item, (*path, key))
-
-
-def _renewed(source: TensorRecord, tensor: torch.Tensor) -> TensorRecord:
-    record = TensorRecord(
-        source.source, source.index, source.slot, weakref.ref(tensor), source.kept, source.version
-    )
-    record.history, record.stamp, record.facts = source.history, source.stamp, source.facts
-    return record
-
-
-_ORDER = ("finite", "-inf", "+inf", "nan", "mixed")
 
 
 def _worse(known: str | None, status: str) -> str:

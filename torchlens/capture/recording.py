@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from weakref import ReferenceType, ref
+
+from torchlens._torch_compat import no_torch_function
+from torchlens.capture.facts import TensorFacts, facts_of
 
 if TYPE_CHECKING:
-    import weakref
-
     import torch
 
     from torchlens.capture.values import History
@@ -24,33 +26,21 @@ Path = tuple[Any, ...]
 """Where something stands inside nested containers: positions, keys and attribute names."""
 
 
-class TensorFacts(NamedTuple):
-    """What is known of a tensor without its values; ``strides`` is ``None`` where it has none."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    device: torch.device
-    nbytes: int
-    strides: tuple[int, ...] | None
-    offset: int
-    layout: torch.layout
-    storage: int | None
-
-
 class TensorRecord:
     """One tensor as it was at one moment: who made it, its facts, and its value if kept.
 
     A record stands for a state, not for an object: a tensor that is written in place gets a new one.
+    Where no gradient is needed the kept value is the tensor object itself and ``weak`` is unset.
     """
 
-    __slots__ = ("facts", "history", "index", "kept", "lost", "slot", "source", "stamp", "version", "weak")
+    __slots__ = ("_facts", "history", "index", "kept", "lost", "slot", "source", "stamp", "version", "weak")
 
     def __init__(
         self,
         source: SourceKind,
         index: int,
         slot: int,
-        weak: weakref.ReferenceType[torch.Tensor] | None,
+        weak: ReferenceType[torch.Tensor] | None,
         kept: torch.Tensor | None,
         version: int | None,
     ) -> None:
@@ -63,7 +53,38 @@ class TensorRecord:
         self.history: History | None = None
         self.stamp = 0
         self.lost: str | None = None
-        self.facts: TensorFacts | None = None
+        self._facts: TensorFacts | None = None
+
+    @property
+    def facts(self) -> TensorFacts | None:
+        """Shape, dtype, device, size and memory; read off the kept value when first asked for."""
+        if self._facts is None and self.kept is not None:
+            with no_torch_function():
+                self._facts = facts_of(self.kept)
+        return self._facts
+
+    @facts.setter
+    def facts(self, facts: TensorFacts | None) -> None:
+        self._facts = facts
+
+    def stands_for(self, tensor: torch.Tensor) -> bool:
+        """Whether this record was made for that very object."""
+        return self.kept is tensor or (self.weak is not None and self.weak() is tensor)
+
+    def live(self) -> torch.Tensor | None:
+        """The tensor object itself, if it still exists."""
+        return self.weak() if self.weak is not None else self.kept
+
+    def freeze(self) -> None:
+        """Keep geometry and memory of now, whatever becomes of the tensor object."""
+        if self.weak is None and self.kept is not None:
+            self.weak = ref(self.kept)
+            self.kept = self.kept.detach()
+
+    def settle_facts(self) -> None:
+        """Read the facts now, before the kept value moves to other memory or is dropped."""
+        if self._facts is None and self.kept is not None:
+            self._facts = facts_of(self.kept)
 
     def __repr__(self) -> str:
         return f"{self.source}[{self.index}].{self.slot}"
@@ -130,10 +151,14 @@ class ParamRecord:
     """One parameter, each shared tensor once, under all of its addresses."""
 
     addresses: list[str]
-    facts: TensorFacts | None
     trainable: bool
     registered: bool
     record: TensorRecord
+
+    @property
+    def facts(self) -> TensorFacts | None:
+        """Facts of the tensor when the run began."""
+        return self.record.facts
 
 
 @dataclass(slots=True)
@@ -141,9 +166,13 @@ class BufferRecord:
     """One registered buffer under all of its addresses."""
 
     addresses: list[str]
-    facts: TensorFacts | None
     persistent: bool
     record: TensorRecord
+
+    @property
+    def facts(self) -> TensorFacts | None:
+        """Facts of the tensor when the run began."""
+        return self.record.facts
 
 
 @dataclass(slots=True)
@@ -227,7 +256,7 @@ class Recording:
 
     name: str
     class_name: str
-    calls: list[CallRecord] = field(default_factory=list)
+    log: list[tuple[Any, ...]] = field(default_factory=list)
     modules: list[ModuleRecord] = field(default_factory=list)
     module_calls: list[ModuleCall] = field(default_factory=list)
     params: list[ParamRecord] = field(default_factory=list)
@@ -245,6 +274,20 @@ class Recording:
     notes: list[str] = field(default_factory=list)
     fake: bool = False
     input_text: str = ""
+    _calls: list[CallRecord] | None = None
+
+    @property
+    def calls(self) -> list[CallRecord]:
+        """The recorded calls in order; the log's tuples under their field names."""
+        if self._calls is None:
+            self._calls = [CallRecord._make(entry) for entry in self.log]
+        return self._calls
+
+    def drop_graph(self) -> None:
+        """Let go of the autograd nodes, once what they saved is read."""
+        place = CallRecord._fields.index("grad_fn")
+        self.log = [(*entry[:place], None, *entry[place + 1 :]) for entry in self.log]
+        self._calls = None
 
 
 def records_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, TensorRecord]]:

@@ -33,48 +33,40 @@ Seen = tuple[TensorRecord, bool]
 class Sources:
     """The present record of every tensor seen, by object, by memory and by autograd node."""
 
-    def __init__(self, *, unknown: Callable[[torch.Tensor], TensorRecord]) -> None:
-        self._known: dict[int, TensorRecord] = {}
-        self._writes: dict[int, list[Write]] = {}
+    def __init__(
+        self, *, unknown: Callable[[torch.Tensor], TensorRecord], records: list[TensorRecord]
+    ) -> None:
+        self.known: dict[int, TensorRecord] = {}
+        self.writes: dict[int, list[Write]] = {}
         self.unknown = unknown
         self._by_storage: dict[int, TensorRecord] = {}
         self._by_node: dict[Any, TensorRecord] = {}
-        self._order: list[TensorRecord] = []
+        self._order = records
         self._indexed = 0
-
-    def register(self, tensor: torch.Tensor, record: TensorRecord) -> None:
-        """From now on ``tensor`` is in the state ``record``."""
-        self._known[id(tensor)] = record
-        self._order.append(record)
 
     def alias(self, tensor: torch.Tensor, of: torch.Tensor) -> None:
         """``tensor`` is the same state as ``of`` (``.data``, ``as_subclass``)."""
         if tensor is not of:
-            source = self.find(of)
-            twin = TensorRecord(
-                source.source, source.index, source.slot, weakref.ref(tensor), source.kept, source.version
-            )
-            twin.history, twin.stamp, twin.facts = source.history, source.stamp, source.facts
-            self._known[id(tensor)] = twin
+            self.known[id(tensor)] = twin(self.find(of), tensor)
 
     def peek(self, tensor: torch.Tensor) -> TensorRecord | None:
         """The record of this very object, if it has one."""
-        record = self._known.get(id(tensor))
-        if record is not None and record.weak is not None and record.weak() is tensor:
+        record = self.known.get(id(tensor))
+        if record is not None and record.stands_for(tensor):
             return record
         return None
 
     def find(self, tensor: torch.Tensor) -> TensorRecord:
         """The record that stands for ``tensor``, made up as a constant if nothing explains it."""
-        record = self._known.get(id(tensor))
-        if record is not None and record.weak is not None and record.weak() is tensor:
+        record = self.known.get(id(tensor))
+        if record is not None and record.stands_for(tensor):
             return record
         with no_torch_function():
             found = self._explain(tensor)
         if found is None:
             found = self.unknown(tensor)
-        self._known[id(tensor)] = found if found.weak and found.weak() is tensor else _twin(found, tensor)
-        return self._known[id(tensor)]
+        self.known[id(tensor)] = found if found.stands_for(tensor) else twin(found, tensor)
+        return self.known[id(tensor)]
 
     def explains(self, tensor: torch.Tensor) -> bool:
         """Whether something known stands behind a tensor."""
@@ -96,14 +88,14 @@ class Sources:
         key = storage_key(tensor)
         if key is not None and key in self._by_storage:
             record = self._by_storage[key]
-            if record.kept is not None or (record.weak is not None and record.weak() is not None):
+            if record.kept is not None or record.live() is not None:
                 return record
         return self._by_graph(tensor)
 
     def _index(self) -> None:
         """Note memory and autograd node of the tensors registered since the last unknown one."""
         for record in self._order[self._indexed :]:
-            live = record.weak() if record.weak is not None else None
+            live = record.live()
             tensor = live if live is not None else record.kept
             if tensor is None:
                 continue
@@ -131,16 +123,11 @@ class Sources:
             queue.extend(following for following, _ in node.next_functions if following is not None)
         return None
 
-    @property
-    def any_writes(self) -> bool:
-        """Whether anything was written in place so far."""
-        return bool(self._writes)
-
     def wrote(self, tensor: torch.Tensor, region: Region | None, step: int, record: TensorRecord) -> None:
         """A call wrote ``region`` of the memory of ``tensor``; the result is ``record``."""
         key = storage_key(tensor)
         if key is not None:
-            self._writes.setdefault(key, []).append((step, region, region_of(tensor), record))
+            self.writes.setdefault(key, []).append((step, region, region_of(tensor), record))
 
     def writes_since(self, tensor: torch.Tensor, record: TensorRecord) -> list[Seen]:
         """Later writes through other aliases that the content of ``tensor`` depends on.
@@ -148,7 +135,7 @@ class Sources:
         Newest first, up to one that replaced everything; the flag says that this write did.
         """
         key = storage_key(tensor)
-        writes = self._writes.get(key) if key is not None else None
+        writes = self.writes.get(key) if key is not None else None
         if not writes:
             return []
         since = record.index if record.source == "op" else -1
@@ -165,10 +152,10 @@ class Sources:
         return found
 
 
-def _twin(record: TensorRecord, tensor: torch.Tensor) -> TensorRecord:
+def twin(record: TensorRecord, tensor: torch.Tensor) -> TensorRecord:
     """The same state under another object."""
-    twin = TensorRecord(
+    copy = TensorRecord(
         record.source, record.index, record.slot, weakref.ref(tensor), record.kept, record.version
     )
-    twin.history, twin.stamp, twin.lost, twin.facts = record.history, record.stamp, record.lost, record.facts
-    return twin
+    copy.history, copy.stamp, copy.lost, copy.facts = record.history, record.stamp, record.lost, record.facts
+    return copy

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchlens._torch_compat import no_torch_function
+from torchlens._torch_compat import UninitializedTensorMixin, no_torch_function
 from torchlens.capture.modules import attributes, registered
 
 
@@ -73,8 +73,6 @@ class BufferState:
 
 def is_lazy(module: nn.Module) -> bool:
     """Whether a module still waits for its first input to shape its parameters."""
-    from torch.nn.parameter import UninitializedTensorMixin
-
     kinds = ("_parameters", "_buffers")
     return any(isinstance(t, UninitializedTensorMixin) for kind in kinds for _, t in registered(module, kind))
 

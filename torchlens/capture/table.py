@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchlens.capture.facts import facts_of
 from torchlens.capture.modules import joined, module_record, registered, unregistered, walk
 from torchlens.capture.recorder import Recorder
 from torchlens.capture.recording import BufferRecord, ConstantRecord, ParamRecord, TensorRecord
-from torchlens.capture.values import facts_of
 
 
 class ModuleTable:
@@ -20,7 +20,7 @@ class ModuleTable:
         self.objects: list[nn.Module] = []
         self._recorder = recorder
         self._recording = recorder.recording
-        self._index: dict[int, int] = {}
+        self.index: dict[int, int] = {}
         self._params: dict[int, int] = {}
         self._buffers: dict[int, int] = {}
         self._loose: dict[int, tuple[torch.Tensor, str]] = {}
@@ -30,7 +30,7 @@ class ModuleTable:
         """Take in every module below the roots."""
         parents: list[tuple[int, list[nn.Module]]] = []
         for address, module, known in walk(roots):
-            seen = id(module) in self._index
+            seen = id(module) in self.index
             index = self._add_module(module, address, known=known)
             if not seen:
                 parents.append((index, [child for _, child in registered(module, "_modules")]))
@@ -38,15 +38,15 @@ class ModuleTable:
         for index, children in reversed(parents):
             record = self._recording.modules[index]
             record.holds_state = bool(record.params or record.buffers) or any(
-                self._recording.modules[self._index[id(child)]].holds_state
+                self._recording.modules[self.index[id(child)]].holds_state
                 for child in children
-                if id(child) in self._index
+                if id(child) in self.index
             )
 
     def _add_module(self, module: nn.Module, address: str, *, known: bool) -> int:
-        index = self._index.get(id(module))
+        index = self.index.get(id(module))
         if index is None:
-            index = self._index[id(module)] = len(self.objects)
+            index = self.index[id(module)] = len(self.objects)
             self.objects.append(module)
             self._recording.modules.append(module_record(module, address, known=known))
         elif address not in self._recording.modules[index].addresses:
@@ -77,7 +77,7 @@ class ModuleTable:
             return place
         place = self._params[id(tensor)] = len(params)
         record = self._recorder.source_record(tensor, "param", place)
-        params.append(ParamRecord([address], record.facts, tensor.requires_grad, known, record))
+        params.append(ParamRecord([address], tensor.requires_grad, known, record))
         return place
 
     def _add_buffer(self, tensor: torch.Tensor, address: str, *, persistent: bool) -> int:
@@ -89,12 +89,12 @@ class ModuleTable:
             return place
         place = self._buffers[id(tensor)] = len(buffers)
         record = self._recorder.source_record(tensor, "buffer", place)
-        buffers.append(BufferRecord([address], record.facts, persistent, record))
+        buffers.append(BufferRecord([address], persistent, record))
         return place
 
     def enter(self, module: nn.Module) -> int:
         """Index of a module that is being called, taken in now if it is new."""
-        index = self._index.get(id(module))
+        index = self.index.get(id(module))
         if index is not None:
             return index
         taken = {address for record in self._recording.modules for address in record.addresses}
@@ -103,7 +103,7 @@ class ModuleTable:
             count += 1
             name = f"<{type(module).__name__} {count}>"
         self.add({name: module})
-        index = self._index[id(module)]
+        index = self.index[id(module)]
         for record in self._recording.modules[index:]:
             record.registered = False
         return index
@@ -143,10 +143,10 @@ class ModuleTable:
         """After the run: facts and values of parameters that were not there before it."""
         held: list[Any] = [*self._recording.params, *self._recording.buffers]
         for item in held:
-            live = item.record.weak() if item.record.weak is not None else None
+            live = item.record.live()
             if item.facts is None and live is not None:
                 try:
-                    item.facts = item.record.facts = facts_of(live)
+                    item.record.facts = facts_of(live)
                     item.record.kept, item.record.version = live.detach(), live._version
                 except (RuntimeError, ValueError):
                     continue

@@ -8,52 +8,17 @@ part that the write names.  The parts form a tape per storage, over which earlie
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import torch
 
 from torchlens._torch_compat import no_torch_function, storage_key, version_of
-from torchlens.capture.recording import TensorFacts, TensorRecord
+from torchlens.capture.recording import TensorRecord
 from torchlens.capture.regions import Region, overlap, region_of
 from torchlens.capture.writers import WHOLE
 
 PARTIAL_SHARE = 4
 """A write to less than one part in this many of a storage is put aside as a part."""
-
-
-def facts_of(tensor: torch.Tensor) -> TensorFacts:
-    """The facts of a live tensor of any layout."""
-    strided = tensor.layout == torch.strided and not tensor.is_nested
-    try:
-        shape = tuple(int(n) for n in tensor.shape)
-    except RuntimeError:  # a nested tensor has no single size
-        shape = (tensor.size(0),)
-    return TensorFacts(
-        shape=shape,
-        dtype=tensor.dtype,
-        device=tensor.device,
-        nbytes=_bytes_of(tensor, strided=strided),
-        strides=tuple(tensor.stride()) if strided else None,
-        offset=tensor.storage_offset() if strided else 0,
-        layout=tensor.layout,
-        storage=storage_key(tensor),
-    )
-
-
-def _bytes_of(tensor: torch.Tensor, *, strided: bool) -> int:
-    if strided:
-        return tensor.numel() * tensor.element_size()
-    if tensor.is_nested:
-        return int(tensor.values().numel()) * tensor.element_size()
-    if tensor.layout == torch.sparse_coo:
-        return int(tensor._values().nbytes + tensor._indices().nbytes)
-    parts = ("values", "crow_indices", "col_indices", "ccol_indices", "row_indices")
-    total = 0
-    for name in parts:
-        try:
-            total += int(getattr(tensor, name)().nbytes)
-        except RuntimeError:
-            continue
-    return total
 
 
 class History:
@@ -129,27 +94,23 @@ def _repeats(tensor: torch.Tensor) -> bool:
 class ValueStore:
     """Knows which kept values share which memory, and guards them before each write."""
 
-    def __init__(self) -> None:
-        self._kept: list[TensorRecord] = []
+    def __init__(self, records: list[TensorRecord]) -> None:
+        self._records = records
         self._indexed = 0
         self._by_storage: dict[int, list[TensorRecord]] = {}
         self._histories: dict[int, History] = {}
         self._written: set[int] = set()
 
-    def add(self, record: TensorRecord) -> None:
-        """Take note of a record that keeps its value by reference."""
-        self._kept.append(record)
-
     def _index(self) -> None:
         """Sort the records kept since the last write by storage; each is looked at once."""
-        for record in self._kept[self._indexed :]:
+        for record in self._records[self._indexed :]:
             key = None if record.kept is None else storage_key(record.kept)
             if key is not None:
                 history = self._histories.get(key)
                 if history is not None:
                     record.history, record.stamp = history, len(history.tape)
                 self._by_storage.setdefault(key, []).append(record)
-        self._indexed = len(self._kept)
+        self._indexed = len(self._records)
 
     def before_write(self, tensor: torch.Tensor, index: Any, written: Region | None) -> None:
         """Put the content aside that a write to ``tensor[index]`` is about to replace."""
@@ -184,11 +145,15 @@ class ValueStore:
         if key is None:
             return
         for record in self._by_storage.pop(key, ()):
+            record.settle_facts()
+            record.freeze()
             record.kept, record.history, record.lost = None, None, reason
         self._histories.pop(key, None)
 
     def seal(self) -> None:
         """End of the run: cut histories off from the model's memory, settle expected versions."""
+        if not self._written:
+            return
         self._index()
         for history in self._histories.values():
             history.seal()
@@ -210,6 +175,8 @@ def _move_endangered(records: list[TensorRecord], written: Region | None) -> lis
         for record in endangered:
             kept = record.kept
             assert kept is not None
+            record.settle_facts()
+            record.weak = record.weak or ref(kept)
             record.kept = _over(copy, kept) if _plain(kept) else kept.clone()
             record.version = version_of(record.kept)
     return safe
@@ -231,4 +198,4 @@ def read(record: TensorRecord) -> torch.Tensor | None:
         if record.version is not None and version_of(kept) != record.version:
             record.lost = "its memory was written after the run"
             return None
-    return kept
+    return kept.detach() if kept.requires_grad else kept

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torchlens.capture.arguments import filled
 from torchlens.capture.callsite import Location, location
+from torchlens.capture.facts import TensorFacts
 from torchlens.capture.functions import type_of
-from torchlens.capture.recording import CallRecord, TensorFacts, TensorRecord
-from torchlens.capture.values import facts_of, read
+from torchlens.capture.recording import CallRecord, TensorRecord
+from torchlens.capture.values import read
 from torchlens.errors import AmbiguousReadError
 from torchlens.trace.quantities import Bytes, Count, Duration, Flops
 
@@ -23,9 +24,7 @@ Kind = Literal["call", "input", "output", "buffer", "constant"]
 
 
 def facts(record: TensorRecord) -> TensorFacts | None:
-    """Facts of a record, read from its kept value the first time."""
-    if record.facts is None and record.kept is not None:
-        record.facts = facts_of(record.kept)
+    """Facts of a record."""
     return record.facts
 
 
