@@ -148,15 +148,13 @@ def plain_dot(name: str) -> None:
     """Lay one scene out with nested clusters, in this process."""
     import pygraphviz
 
-    placed_free = SHAPES[name]()
+    scene = SHAPES[name]()
     lines = ['digraph{node[shape=box fixedsize=true width=1.5 height=0.6 label=""]']
-    for box in placed_free.boxes:
-        lines.append("")
     inner: dict[str, list[str]] = {}
-    for node in placed_free.nodes:
+    for node in scene.nodes:
         inner.setdefault(node.scope, []).append(f'"{node.id}";')
     children: dict[str, list[str]] = {}
-    for box in placed_free.boxes:
+    for box in scene.boxes:
         children.setdefault(box.scope, []).append(box.id)
 
     def write(scope: str) -> str:
@@ -164,7 +162,7 @@ def plain_dot(name: str) -> None:
         return "".join(inner.get(scope, ())) + boxes
 
     lines.append(write(""))
-    lines += [f'"{edge.source}"->"{edge.target}"' for edge in placed_free.edges]
+    lines += [f'"{edge.source}"->"{edge.target}"' for edge in scene.edges]
     graph = pygraphviz.AGraph(string="\n".join([*lines, "}"]))
     graph.layout("dot")
 
@@ -190,7 +188,8 @@ def main() -> None:
         plain_dot(options.plain)
         return
     print(
-        f"{'shape':12} {'nodes':>6} {'boxes':>6} {'layout':>8} {'svg':>7} {'stubs':>6} {'page':>16}  plain dot"
+        f"{'shape':12} {'nodes':>6} {'boxes':>6} {'layout':>8} {'svg':>7} {'stubs':>6} {'page':>16}",
+        " plain dot",
     )
     for name in [options.only] if options.only else SHAPES:
         scene = SHAPES[name]()
@@ -201,7 +200,8 @@ def main() -> None:
         end = time.perf_counter()
         page = f"{placed.width:.0f} x {placed.height:.0f}"
         print(
-            f"{name:12} {len(scene.nodes):6} {len(scene.boxes):6} {middle - start:6.2f} s {end - middle:5.2f} s "
+            f"{name:12} {len(scene.nodes):6} {len(scene.boxes):6}",
+            f"{middle - start:6.2f} s {end - middle:5.2f} s "
             f"{placed.stub_edges:6} {page:>16}  {timed_dot(name) if options.compare else '-'}",
             flush=True,
         )

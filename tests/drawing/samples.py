@@ -314,3 +314,34 @@ def branch(theme: str = "torchlens", **options: object) -> Scene:
     b.node("y", "output", "(4, 2)", role="output", after=f)
     b.edge(c, l1, dashed=True, label="IF")
     return b.scene
+
+
+def sequence(theme: str = "torchlens", *, steps: int = 5, **options: object) -> Scene:
+    b = Builder("RNN, unrolled", theme, **options)
+    b.scene.caption = ("Boxes side by side ran in the same pass, not in parallel.",)
+    x = b.node("x", "x", "(5, 1, 32)", role="input")
+    h = b.node("h0", "zeros", "(1, 64)", role="constant")
+    for t in range(steps):
+        fill = b.theme.ramp[t * 8 // max(steps - 1, 1)]
+        look = {"column": t, "fill": fill}
+        s = b.node(f"select.{t}", f"select({t})", "(1, 32)", after=x, **look)
+        i = b.node(f"ih.{t}", "linear · ih", "(1, 64)", after=s, **look)
+        g = b.node(f"hh.{t}", "linear · hh", "(1, 64)", after=h, **look)
+        a = b.node(f"add.{t}", "add", "(1, 64)", after=(i, g), **look)
+        h = b.node(f"tanh.{t}", "tanh", "(1, 64)", after=a, **look)
+    b.node("y", "output", "(1, 64)", role="output", after=h)
+    return b.scene
+
+
+def dims(theme: str = "torchlens", **options: object) -> Scene:
+    b = Builder("How tensors change size", theme, **options)
+    b.scene.caption = ("Box area shows element count, not shape.",)
+    x = ""
+    sides = {"x": 120.0, "conv2d · conv1": 200.0, "relu": 200.0, "max_pool2d": 90.0}
+    sides |= {"conv2d · conv2": 44.0, "mean": 20.0, "linear · fc": 12.0}
+    for k, (title, side) in enumerate(sides.items()):
+        if k == 4:
+            b.box("tail", "tail", "Sequential")
+        scope = "tail" if k >= 4 else ""
+        x = b.node(str(k), title, f"(1, {k + 1}, 8)", scope=scope, after=x or (), size=(side, side * 0.6))
+    return b.scene

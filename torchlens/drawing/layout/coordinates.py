@@ -7,6 +7,7 @@ widths, and links align at their ports, so a block may hold vertices shifted aga
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _compact(rows: list[list[int]], root: list[int], shift: list[float], half: l
     after: list[list[tuple[int, float]]] = [[] for _ in range(count)]
     waiting = [0] * count
     for row in rows:
-        for u, v in zip(row, row[1:], strict=False):
+        for u, v in itertools.pairwise(row):
             after[root[u]].append((root[v], half[u] + half[v] + shift[u] - shift[v]))
             waiting[root[v]] += 1
     order = [v for v in range(count) if root[v] == v and not waiting[v]]

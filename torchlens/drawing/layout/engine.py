@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from torchlens.drawing.layout import graphviz, lanes, layered
+from torchlens.drawing.layout.passing import clear
 from torchlens.drawing.layout.placed import Point
 from torchlens.drawing.layout.problem import BORDER, Problem, Solution, straight
 from torchlens.drawing.layout.ranks import Ranking, rank
@@ -22,8 +23,12 @@ def solve(problem: Problem) -> Solution:
     if not problem.items and not problem.segments:
         return Solution(0.0, 0.0, [], [0.0] * problem.entries, [0.0] * problem.exits, [])
     ranking = _within_bends(problem, rank(problem))
-    engine = graphviz if _suits_dot(problem, ranking) else layered
-    solution = engine.solve(problem, ranking)
+    if _suits_dot(problem, ranking):
+        solution = graphviz.solve(problem, ranking)
+        if not clear(problem, solution):
+            solution = layered.solve(problem, ranking)
+    else:
+        solution = layered.solve(problem, ranking)
     lanes.route(problem, solution, ranking)
     _settle(problem, solution)
     return solution

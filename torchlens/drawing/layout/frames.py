@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from torchlens.drawing.layout.placed import Rect
 from torchlens.drawing.layout.problem import Item, Solution
 from torchlens.drawing.layout.stubs import Tags
 from torchlens.drawing.scene import Direction
-from torchlens.drawing.text import LINE, clean, shorten, text_width
+from torchlens.drawing.text import clean, shorten, text_width
 
 TAG_SIZE = 8.0
 TAG_LINE = 12.0
@@ -173,7 +174,7 @@ def _title_place(ports: list[float], width: float, title: float) -> tuple[float,
     left, right = need - math.floor(stops[1]), need - math.floor(stops[-1] - stops[-2])
     if left <= MOST_WIDENING:
         return TITLE_PAD, max(left, 0), min(max(left, 0), 12)
-    for start, end in zip(stops, stops[1:], strict=False):
+    for start, end in itertools.pairwise(stops):
         if end - start >= need:
             return start + TITLE_PAD, 0, 0
     return (TITLE_PAD, left, 12) if left <= right else (stops[-2] + TITLE_PAD, 0, right)

@@ -7,6 +7,7 @@ linear or sorts, so a scope of tens of thousands of items takes seconds.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from torchlens.drawing.layout.coordinates import Link, assign_x
@@ -110,9 +111,9 @@ def _layers(problem: Problem, ranking: Ranking) -> tuple[Layers, dict[int, list[
         leave = 0.0 if tail == BORDER else problem.items[tail].outs[out] - problem.items[tail].width / 2
         enter = 0.0 if head == BORDER else problem.items[head].ins[into] - problem.items[head].width / 2
         path = [start, *bends, end]
-        for k, (a, b) in enumerate(zip(path, path[1:], strict=False)):
-            start, end = (a, leave if k == 0 else 0.0), (b, enter if k == len(path) - 2 else 0.0)
-            layers.link(start, end, main=ranking.main[number])
+        for k, (a, b) in enumerate(itertools.pairwise(path)):
+            above, below = (a, leave if k == 0 else 0.0), (b, enter if k == len(path) - 2 else 0.0)
+            layers.link(above, below, main=ranking.main[number])
         chains[number] = bends
     return layers, chains
 

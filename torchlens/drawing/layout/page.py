@@ -19,6 +19,7 @@ from torchlens.drawing.layout.placed import (
     PlacedEdge,
     PlacedNode,
     PlacedStub,
+    PlacedText,
     Point,
     Rect,
 )
@@ -75,7 +76,7 @@ def lay_out(scene: Scene) -> Placed:
     header = header_block(scene.title, scene.header, theme, MARGIN, MARGIN)
     caption = caption_block(scene.caption, theme, MARGIN, header.rect.bottom + BLOCK_GAP)
     draft, chosen = _draft(scene, theme)
-    wide, high = draft.flow.size
+    wide = draft.flow.size[0]
     bottom, legend = caption.rect.bottom if scene.caption else header.rect.bottom, None
     if scene.legend:
         room = max(LEGEND_ROOM, wide)
@@ -187,7 +188,7 @@ def _edges(
         curve = tuple(draft.flow.point(p) for p in edge_curve(draft.composition, draft.routes, number))
         ends = draft.tree.node_number[edge.source], draft.tree.node_number[edge.target]
         curve = _to_rects(curve, nodes[ends[0]].rect, nodes[ends[1]].rect)
-        texts = ()
+        texts: tuple[PlacedText, ...] = ()
         if edge.label or edge.head or edge.tail or edge.count > 1:
             taken = taken or Taken([*(n.rect for n in nodes), *(b.title for b in boxes)])
             texts = edge_texts(edge, curve, draft.theme, taken, draft.sizer.scale)

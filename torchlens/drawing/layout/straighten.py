@@ -15,6 +15,7 @@ NUDGE = 14.0
 """Items move at most this far to stand exactly over or under their neighbour."""
 LEAST_GAP = 12.0
 CLEAR = 4.0
+PORT_GAP = 8.0
 _BUCKET = 24.0
 
 
@@ -129,9 +130,13 @@ def _align_ports(problem: Problem, solution: Solution) -> None:
             continue
         if segment.tail[0] == BORDER != segment.head[0]:
             x = anchor_in(problem, solution, segment.head)[0]
-            if abs(solution.entry_x[segment.tail[1]] - x) <= NUDGE:
-                solution.entry_x[segment.tail[1]] = x
+            _align_port(solution.entry_x, segment.tail[1], x)
         if segment.head[0] == BORDER != segment.tail[0]:
             x = anchor_out(problem, solution, segment.tail)[0]
-            if abs(solution.exit_x[segment.head[1]] - x) <= NUDGE:
-                solution.exit_x[segment.head[1]] = x
+            _align_port(solution.exit_x, segment.head[1], x)
+
+
+def _align_port(ports: list[float], port: int, x: float) -> None:
+    others = (other for k, other in enumerate(ports) if k != port)
+    if abs(ports[port] - x) <= NUDGE and all(abs(other - x) >= PORT_GAP for other in others):
+        ports[port] = x

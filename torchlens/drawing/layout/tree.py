@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from torchlens.drawing.layout.problem import BORDER, Segment
-from torchlens.drawing.scene import ROOT, Scene, SceneError
+from torchlens.drawing.scene import ROOT, Scene, SceneBox, SceneError, SceneNode
 
 TOP = -1
 """Number of the scope that is no box."""
@@ -41,8 +41,10 @@ def grow(scene: Scene) -> Tree:
     node_number = _numbers("node", (node.id for node in scene.nodes), 0)
     box_number = _numbers("box", (box.id for box in scene.boxes), len(scene.nodes))
     numbers = {ROOT: TOP} | box_number
-    parent, children = [], {TOP: []} | {number: [] for number in box_number.values()}
-    for member, part in enumerate([*scene.nodes, *scene.boxes]):
+    parent: list[int] = []
+    children: dict[int, list[int]] = {number: [] for number in (TOP, *box_number.values())}
+    parts: list[SceneNode | SceneBox] = [*scene.nodes, *scene.boxes]
+    for member, part in enumerate(parts):
         if part.scope not in numbers:
             raise SceneError(f"{part.id!r} stands in the box {part.scope!r}, which the scene does not have")
         parent.append(numbers[part.scope])

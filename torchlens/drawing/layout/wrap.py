@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -65,16 +66,29 @@ def wrapped(problem: Problem, solution: Solution) -> Solution:
 def _cuts(problem: Problem, solution: Solution) -> list[float]:
     """Choose the heights to cut at: evenly spread, where few lines cross."""
     rows = level_rows(problem, solution)
-    gaps = [(a[1] + b[0]) / 2 for a, b in zip(rows, rows[1:], strict=False)]
-    count = math.ceil(math.sqrt(solution.height / (ASPECT * (solution.width + GUTTER))))
-    tall = solution.height / max(count, 1)
+    gaps = [(a[1] + b[0]) / 2 for a, b in itertools.pairwise(rows)]
     crossing = _lines_at(solution, gaps)
+    least = math.ceil(math.sqrt(solution.height / (ASPECT * (solution.width + GUTTER))))
+    choices = [_cuts_for(count, solution, gaps, crossing) for count in range(max(least, 2), least + 3)]
+    return min(choices, key=lambda cuts: _unevenness(cuts, solution))
+
+
+def _unevenness(cuts: list[float], solution: Solution) -> float:
+    """Tell how far the wrapped drawing would be from the wanted proportions."""
+    stops = [0.0, *cuts, solution.height]
+    tallest = max(b - a for a, b in itertools.pairwise(stops))
+    return abs(math.log(tallest / (len(stops) - 1) / (solution.width + GUTTER)))
+
+
+def _cuts_for(count: int, solution: Solution, gaps: list[float], crossing: list[int]) -> list[float]:
+    """Cut into at most ``count`` columns of about equal height."""
     cuts: list[float] = []
     for number in range(1, count):
-        near = [g for g in range(len(gaps)) if abs(gaps[g] - number * tall) < 0.3 * tall]
-        near = [g for g in near if not cuts or gaps[g] > cuts[-1] + 0.3 * tall]
+        last = cuts[-1] if cuts else 0.0
+        goal = last + (solution.height - last) / (count - number + 1)
+        near = [g for g, gap in enumerate(gaps) if gap > last + 1]
         if near:
-            best = min(near, key=lambda g: (crossing[g] * LINE_COST + abs(gaps[g] - number * tall), g))
+            best = min(near, key=lambda g, goal=goal: (crossing[g] * LINE_COST + abs(gaps[g] - goal), g))
             cuts.append(gaps[best])
     return cuts
 
@@ -100,7 +114,7 @@ def _columns(solution: Solution, cuts: list[float], most: int) -> list[Column]:
     head = TURN + 6 * most
     return [
         Column(top, bottom, k * step, (head if k else 0.0) - top)
-        for k, (top, bottom) in enumerate(zip(stops, stops[1:], strict=False))
+        for k, (top, bottom) in enumerate(itertools.pairwise(stops))
     ]
 
 

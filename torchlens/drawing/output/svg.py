@@ -218,7 +218,8 @@ def _edge(edge: PlacedEdge) -> str:
     head = " ".join(f"{num(a)},{num(b)}" for a, b in edge.arrow)
     tip = _tip(edge.edge.tooltip or f"{edge.edge.source} → {edge.edge.target}")
     return (
-        f'<g class="edge">{tip}<path d="{"".join(path)}" {_stroke(edge.stroke, edge.width, edge.edge.dashed)}/>'
+        f'<g class="edge">{tip}<path d="{"".join(path)}" '
+        f"{_stroke(edge.stroke, edge.width, edge.edge.dashed)}/>"
         f'<polygon points="{head}" fill="{edge.stroke}"/></g>'
     )
 

@@ -34,7 +34,8 @@ def _graph(scene: Scene) -> list[str]:
         label = f" [{clean(edge.label)}]" if edge.label else ""
         parents[edge.target].append(f"{name}{times}{label}{' (recurrent)' if edge.back else ''}")
     inside: dict[str, list[SceneNode | SceneBox]] = defaultdict(list)
-    for part in [*scene.nodes, *scene.boxes]:
+    parts: list[SceneNode | SceneBox] = [*scene.nodes, *scene.boxes]
+    for part in parts:
         inside[part.scope].append(part)
     order = _first_use(scene)
     lines: list[str] = []

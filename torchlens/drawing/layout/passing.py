@@ -1,0 +1,53 @@
+"""Where lines pass: whether they keep clear of what they do not belong to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from torchlens.drawing.layout.labels import point_at
+from torchlens.drawing.layout.placed import Point
+from torchlens.drawing.layout.problem import Problem, Solution
+
+CLEAR = 4.0
+TOUCH = -0.4
+_BUCKET = 24.0
+_STEPS = 10
+
+
+@dataclass(slots=True)
+class Passing:
+    """Places where lines pass, by height."""
+
+    places: dict[int, list[tuple[float, float, int]]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, curve: list[Point], number: int) -> None:
+        """Remember a line."""
+        line = tuple(curve)
+        for step in range(_STEPS * ((len(curve) - 1) // 3) + 1):
+            x, y = point_at(line, step / _STEPS)
+            self.places[int(y // _BUCKET)].append((x, y, number))
+
+    def near(self, corner: Point, size: tuple[float, float], reach: float = CLEAR) -> set[int]:
+        """Return the lines that pass through a rectangle, or within ``reach`` of it."""
+        (x, y), (width, height) = corner, size
+        return {
+            number
+            for bucket in range(int(y // _BUCKET) - 1, int((y + height) // _BUCKET) + 2)
+            for px, py, number in self.places.get(bucket, ())
+            if x - reach < px < x + width + reach and y - reach < py < y + height + reach
+        }
+
+
+def clear(problem: Problem, solution: Solution) -> bool:
+    """Tell whether every line keeps out of the items that it does not end at."""
+    passing = Passing()
+    for number, curve in enumerate(solution.curves):
+        if curve:
+            passing.add(curve, number)
+    for number, item in enumerate(problem.items):
+        for line in passing.near(solution.corners[number], (item.width, item.height), TOUCH):
+            segment = problem.segments[line]
+            if number not in (segment.tail[0], segment.head[0]):
+                return False
+    return True
