@@ -16,8 +16,64 @@ if TYPE_CHECKING:
 
 _NOTHING = inspect.Parameter.empty
 _LONGEST = 40
-_BARE = frozenset("add sub rsub mul div pow rpow eq ne gt lt ge le floor_divide remainder fmod true_divide bitwise_and bitwise_or".split())  # fmt: skip
-_CALLED = frozenset("view reshape permute expand transpose unflatten unsqueeze squeeze flatten repeat chunk split unbind select narrow tile movedim swapaxes zeros ones full empty arange rand randn tril triu roll pad repeat_interleave broadcast_to".split())  # fmt: skip
+_BARE = frozenset(
+    [
+        "add",
+        "sub",
+        "rsub",
+        "mul",
+        "div",
+        "pow",
+        "rpow",
+        "eq",
+        "ne",
+        "gt",
+        "lt",
+        "ge",
+        "le",
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "true_divide",
+        "bitwise_and",
+        "bitwise_or",
+    ]
+)
+_CALLED = frozenset(
+    [
+        "view",
+        "reshape",
+        "permute",
+        "expand",
+        "transpose",
+        "unflatten",
+        "unsqueeze",
+        "squeeze",
+        "flatten",
+        "repeat",
+        "chunk",
+        "split",
+        "unbind",
+        "select",
+        "narrow",
+        "tile",
+        "movedim",
+        "swapaxes",
+        "zeros",
+        "ones",
+        "full",
+        "empty",
+        "arange",
+        "rand",
+        "randn",
+        "tril",
+        "triu",
+        "roll",
+        "pad",
+        "repeat_interleave",
+        "broadcast_to",
+    ]
+)
 """Functions whose sizes and axes people write as a call: ``view(2, -1)``."""
 _SIDES = frozenset(["stride", "padding", "dilation", "output_padding", "kernel_size", "output_size"])
 _OBVIOUS = frozenset(["normalized_shape", "inplace", "num_weights", "embed_dim_to_check"])
@@ -50,7 +106,7 @@ def signature(function: Callable[..., Any]) -> inspect.Signature | None:
 
 def arguments(op: Op) -> list[Argument]:
     """Every argument without tensors, in order."""
-    if op.record is None or not callable(op.record.func):
+    if op.record is None:
         return []
     found = []
     for name, value, default in _bound(op):
@@ -72,11 +128,11 @@ def _bound(op: Op) -> Iterator[tuple[str, Any, Any]]:
         positional = [p for p in found.parameters.values() if p.kind is not p.KEYWORD_ONLY]
     for position, value in enumerate(record.args):
         parameter = positional[min(position, len(positional) - 1)] if positional else None
-        if parameter is None or (
-            position >= len(positional) and parameter.kind is not parameter.VAR_POSITIONAL
+        if (
+            parameter is None
+            or (position >= len(positional) and parameter.kind is not parameter.VAR_POSITIONAL)
+            or parameter.kind is parameter.VAR_POSITIONAL
         ):
-            yield "", value, _NOTHING
-        elif parameter.kind is parameter.VAR_POSITIONAL:
             yield "", value, _NOTHING
         else:
             yield parameter.name, value, parameter.default
@@ -136,37 +192,55 @@ def _slice(value: slice) -> str:
     return f"{start}:{stop}" + (f":{step}" if step else "")
 
 
-def title_of(op: Op) -> tuple[str, bool]:
-    """Type of an op with its scalars, and whether that says all that differs from the defaults."""
+class Described(NamedTuple):
+    """Type of an op with the scalars people know it by, and a line with its other arguments."""
+
+    title: str
+    detail: str
+
+
+def described(op: Op, *, bare: bool = False, redundant: bool = False) -> Described:
+    """Write a call without its tensors.
+
+    Parameters
+    ----------
+    op : Op
+    bare : bool
+        Keep all arguments out of the title.
+    redundant : bool
+        Also list the arguments that equal their defaults.
+    """
+    found = arguments(op)
+    telling = [item for item in found if not item.default and item.name not in _OBVIOUS]
+    title = None if bare else _title(op, telling)
+    if title is not None:
+        telling = []
+    rest = [item for item in found if item.default or item.name in _OBVIOUS] if redundant else []
+    return Described(title or op.type, ", ".join(_named(item) for item in (*telling, *rest)))
+
+
+def _title(op: Op, given: list[Argument]) -> str | None:
+    """The title that says every given argument, or ``None`` if that is too long."""
     if op.type in ("getitem", "setitem") and op.record is not None and len(op.record.args) > 1:
         index = op.record.args[1]
         inside = ", ".join(map(_text, index)) if isinstance(index, tuple) else _text(index)
-        return f"{op.type}[{inside}]" if len(inside) <= _LONGEST else op.type, True
-    given = [item for item in arguments(op) if not item.default and item.name not in _OBVIOUS]
+        return f"{op.type}[{inside}]" if len(inside) <= _LONGEST else op.type
     if not given:
-        return op.type, True
+        return op.type
     if op.type in _CALLED:
-        text = f"{op.type}({', '.join(_called(item) for item in given)})"
+        text = f"{op.type}({', '.join(map(_inside, given))})"
     elif op.type in _BARE and len(given) == 1:
         text = f"{op.type} {given[0].text}"
     else:
-        text = " ".join([op.type, *map(named, given)])
-    return (text, True) if len(text) <= _LONGEST else (op.type, False)
+        text = " ".join([op.type, *map(_named, given)])
+    return text if len(text) <= _LONGEST else None
 
 
-def _called(item: Argument) -> str:
+def _inside(item: Argument) -> str:
     text = item.text
     return text[1:-1] if text.startswith("(") and text.endswith(")") else text
 
 
-def named(item: Argument) -> str:
+def _named(item: Argument) -> str:
     """``name=value``, or the value alone where the name is not known."""
     return f"{item.name}={item.text}" if item.name else item.text
-
-
-def detail_of(op: Op, *, redundant: bool) -> str:
-    """One line with the arguments that differ from the defaults, or with all of them."""
-    found = arguments(op)
-    if not redundant:
-        found = [item for item in found if not item.default and item.name not in _OBVIOUS]
-    return ", ".join(map(named, found))

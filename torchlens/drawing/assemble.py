@@ -186,7 +186,7 @@ class _Assembly:
                 head=texts.head,
                 back=line.back,
                 dashed=dashed,
-                count=texts.count,
+                count=texts.tensors,
                 tooltip=texts.tooltip,
             )
             for texts in line_texts(line, self.settings, self.overlay.edge_heads)

@@ -24,7 +24,7 @@ class Focus(NamedTuple):
     """The block to draw, how many equal ones there are, and the first blocks of other kinds."""
 
     call: Call
-    count: int
+    blocks: int
     others: list[Call]
 
 
@@ -88,7 +88,7 @@ def focus_lines(trace: Trace, settings: Settings) -> list[str]:
     if focus is None or settings.explicit("module"):
         return []
     name, kind = focus.call.label, focus.call.module.class_name
-    lines = [f"{name} ({kind}) is the first of {focus.count} equal blocks that hold attention."]
+    lines = [f"{name} ({kind}) is the first of {focus.blocks} equal blocks that hold attention."]
     if focus.others:
         names = ", ".join(call.label for call in focus.others[:4])
         more = f" and {len(focus.others) - 4} more" if len(focus.others) > 4 else ""

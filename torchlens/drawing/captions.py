@@ -95,7 +95,7 @@ def _closed(plan: Plan, settings: Settings) -> list[str]:
     lines = []
     if plan.level is not None and plan.level.size:
         lines.append(
-            f"Collapse level {plan.level.level:.3g}: modules of up to {plan.level.size} nodes are drawn closed "
+            f"Collapse level {plan.level.level:.3g}: modules of up to {plan.level.size} nodes are closed "
             f"({counted(calls, 'closed box', 'closed boxes')}; {len(shape.nodes)} of {plan.full} nodes drawn)."
         )
     elif calls:
@@ -164,7 +164,8 @@ def _color(reading: Reading, plan: Plan, settings: Settings) -> list[str]:
     if reading.all_equal:
         value = reading.channel.show(next(iter(reading.values.values())))
         return [
-            f"Colour: every op has the same {title} ({value}), so none is coloured; {coverage(reading, plan)}."
+            f"Colour: every op has the same {title} ({value}), so none is coloured; "
+            f"{coverage(reading, plan)}."
         ]
     how = "rank order" if reading.scale == "rank" else f"{reading.scale} scale"
     lines = [f"Colour: {title}, {how}; {coverage(reading, plan)}{_uncoloured(reading)}."]

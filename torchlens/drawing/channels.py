@@ -47,6 +47,10 @@ def _params(op: Op) -> int | None:
     return sum(int(param.numel) for param in op.params) if op.kind == "call" else None
 
 
+def _pass(op: Op) -> int | None:
+    return op.pass_index if op.num_passes > 1 else None
+
+
 CHANNELS: Mapping[str, Channel] = {
     "time": Channel("time", "time", lambda op: op.func_duration, lambda v: str(Duration(v))),
     "bytes": Channel("bytes", "output memory", lambda op: op.bytes, lambda v: str(Bytes(v))),
@@ -59,7 +63,7 @@ CHANNELS: Mapping[str, Channel] = {
         lambda op: op.saved_for_backward,
         lambda v: str(Bytes(v)),
     ),
-    "pass": Channel("pass", "pass", lambda op: op.pass_index, _number, total=False),
+    "pass": Channel("pass", "pass", _pass, _number, total=False),
 }
 
 

@@ -119,7 +119,11 @@ def change_marks(shape: Shape, settings: Settings) -> dict[Shown, Mark]:
         look: dict[str, Any] = {"stroke": role.stroke, "stroke_width": role.width * theme.node_width}
         if edited:
             look["dashed"] = all(edited)
-        text = "edited" + (", inferred" if all(edited) else "") if edited else f"changed by up to {max(moved):.3g}"
+        text = (
+            "edited" + (", inferred" if all(edited) else "")
+            if edited
+            else f"changed by up to {max(moved):.3g}"
+        )
         marks[node] = Mark(look, [Row(text, "note")])
     return marks
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchlens.drawing.attention import find_focus
@@ -167,7 +168,7 @@ def passes_interleave(trace: Trace) -> bool:
                 last[number] = max(last.get(number, op.step), op.step)
                 first[number] = min(first.get(number, op.step), op.step)
     numbers = sorted(first)
-    return any(last[a] > first[b] for a, b in zip(numbers, numbers[1:]))
+    return any(last[a] > first[b] for a, b in pairwise(numbers))
 
 
 def census(trace: Trace, settings: Settings) -> str | None:

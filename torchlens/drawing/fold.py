@@ -117,7 +117,7 @@ def signatures(graph: Graph) -> dict[Scope | Unit, int]:
 
 def _signature(unit: Unit) -> tuple[object, ...]:
     op = unit.op
-    return op.type, op.shapes, len(unit.ops), tuple(param.shape for param in op.params)
+    return op.type, op.shapes, len(unit.ops), tuple(param.shape for param in unit.params)
 
 
 def _wiring(graph: Graph) -> dict[tuple[Scope, int], list[tuple[int, str]]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torchlens.trace.op import Layer, Op
-    from torchlens.trace.parts import Call, Edge
+    from torchlens.trace.parts import Call, Edge, Param
     from torchlens.trace.trace import Trace
 
 
@@ -46,6 +46,14 @@ class Unit:
     ops: Sequence[Op]
     scope: Scope
     leaf: list[Call] = field(default_factory=list)
+    _params: list[Param] | None = None
+
+    @property
+    def params(self) -> list[Param]:
+        """The parameters that it reads, each once."""
+        if self._params is None:
+            self._params = list(dict.fromkeys(param for op in self.ops for param in op.params))
+        return self._params
 
     @property
     def op(self) -> Op:
@@ -266,7 +274,8 @@ def _without_leaf(scope: Scope) -> list[Scope | Unit]:
     only = calls[0]
     only.leaf = only.leaf or scope.calls
     for item in scope.items:
-        assert isinstance(item, Unit) and scope.parent is not None
+        assert isinstance(item, Unit)
+        assert scope.parent is not None
         item.scope = scope.parent
     return list(scope.items)
 

@@ -12,7 +12,24 @@ from torchlens.drawing.rows import passes_text, shape_text
 from torchlens.drawing.settings import Settings
 from torchlens.trace.op import Op
 
-_SYMMETRIC = frozenset("add mul eq ne maximum minimum logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor isclose allclose".split())  # fmt: skip
+_SYMMETRIC = frozenset(
+    [
+        "add",
+        "mul",
+        "eq",
+        "ne",
+        "maximum",
+        "minimum",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "isclose",
+        "allclose",
+    ]
+)
 """Functions of two tensors whose order does not matter."""
 
 
@@ -22,7 +39,7 @@ class LineTexts(NamedTuple):
     label: str
     head: str
     tooltip: str
-    count: int
+    tensors: int
 
 
 def line_texts(line: Line, settings: Settings, heads: Mapping[tuple[int, str], str]) -> list[LineTexts]:
@@ -112,7 +129,7 @@ def slot_name(op: Op, path: tuple[object, ...]) -> str:
         return f"{key}{inside}"
     if rest and op.type in ("cat", "stack", "concat", "hstack", "vstack"):
         return ".".join(map(str, rest))
-    found = signature(op.record.func) if callable(op.record.func) else None
+    found = signature(op.record.func)
     names = (
         [p.name for p in found.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         if found

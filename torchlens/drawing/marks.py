@@ -35,7 +35,7 @@ class Mark:
 
 def weights_role(units: Sequence[Unit]) -> str:
     """``trainable``, ``frozen`` or ``mixed`` by the parameters that units read; else nothing."""
-    kinds = {param.trainable for unit in units for param in unit.op.params}
+    kinds = {param.trainable for unit in units for param in unit.params}
     if len(kinds) == 2:
         return "mixed"
     return "" if not kinds else ("trainable" if kinds.pop() else "frozen")
@@ -54,7 +54,7 @@ def role_of(node: Shown) -> str:
         return unit.op.kind
     if any(op.branch_test is not None for op in unit.ops):
         return "branch"
-    if unit.op.record is not None and not callable(unit.op.record.func):
+    if unit.op.call is not None and unit.op.call.opaque:
         return "opaque"
     return weights_role([unit])
 
@@ -101,12 +101,12 @@ def nonfinite_mark(node: Shown) -> Mark:
     """The motif and text of a node whose outputs are not all finite, or were not checked."""
     if node.stub:
         return Mark()
-    states = [op.nonfinite for unit in node.units for op in unit.ops if op.records]
+    states = [op.nonfinite or "" for unit in node.units for op in unit.ops if op.records]
     found = list(dict.fromkeys(state for state in states if state in NONFINITE))
     if found:
         name = found[0] if len(found) == 1 else "mixed"
         text = NONFINITE[name][0] if len(found) == 1 else ", ".join(NONFINITE[s][0] for s in found)
         return Mark({"motif": NONFINITE[name][1]}, [Row(text, "note")])
-    if any(state is None for state in states):
+    if not all(states):
         return Mark({"dashed": True}, [Row(NOT_CHECKED, "note")])
     return Mark()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +167,11 @@ def usual_kind(trace: Trace) -> tuple[str, str]:
         if op.dtype is not None:
             dtypes[_plain(op.dtype)] += 1
             devices[str(op.device)] += 1
-    first: Callable[[Counter[str]], str] = lambda counts: counts.most_common(1)[0][0] if counts else ""
-    return first(dtypes), first(devices)
+    return _commonest(dtypes), _commonest(devices)
+
+
+def _commonest(counts: Counter[str]) -> str:
+    return counts.most_common(1)[0][0] if counts else ""
 
 
 def _plain(dtype: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torchlens.drawing.arguments import detail_of, title_of
+from torchlens.drawing.arguments import described
 from torchlens.drawing.fold import Shown
 from torchlens.drawing.graph import Scope, Unit
 from torchlens.drawing.scene import Row
@@ -72,31 +72,28 @@ def node_rows(node: Shown, settings: Settings) -> list[Row]:
 def unit_rows(unit: Unit, settings: Settings) -> list[Row]:
     """Title and lines of one op or layer."""
     op = unit.op
-    title, complete = _unit_title(unit)
+    title, detail = _texts(unit, settings)
     rows = [Row(title + times(len(unit.ops)), "title")]
     if settings["show_shapes"] and op.records:
         rows.append(Row(_unit_shapes(unit), "shape"))
-    if op.kind == "call":
-        rows += _detail(params_text(op.params, op))
-        if not complete or settings["show_redundant_args"]:
-            details = {detail_of(op, redundant=settings["show_redundant_args"]) for op in unit.ops}
-            rows += _detail(details.pop()) if len(details) == 1 else []
-    return rows
+    return [*rows, *_detail(params_text(unit.params, op)), *_detail(detail)]
 
 
 def _detail(text: str) -> list[Row]:
     return [Row(text, "detail")] if text else []
 
 
-def _unit_title(unit: Unit) -> tuple[str, bool]:
+def _texts(unit: Unit, settings: Settings) -> tuple[str, str]:
+    """Title, and the line of arguments."""
     op = unit.op
-    if op.kind == "call":
-        if unit.leaf:
-            return f"{op.type}{SEPARATOR}{calls_name(unit.leaf)}", False
-        titles = list(dict.fromkeys(title_of(op) for op in unit.ops))
-        return titles[0] if len(titles) == 1 else (op.type, True)
-    name = op.address if op.address and op.address != op.kind else ""
-    return (f"{op.kind}{SEPARATOR}{name}" if name else op.kind), True
+    if op.kind != "call":
+        name = op.address if op.address and op.address != op.kind else ""
+        plain = not name or name.startswith(f"{op.kind}[")
+        return (name or op.kind) if plain else f"{op.kind}{SEPARATOR}{name}", ""
+    redundant = settings["show_redundant_args"]
+    found = {described(each, bare=bool(unit.leaf), redundant=redundant): None for each in unit.ops}
+    title, detail = next(iter(found)) if len(found) == 1 else (op.type, "")
+    return f"{op.type}{SEPARATOR}{calls_name(unit.leaf)}" if unit.leaf else title, detail
 
 
 def _unit_shapes(unit: Unit) -> str:
@@ -139,7 +136,7 @@ def class_of(scope: Scope) -> str:
 def inside_text(units: Sequence[Unit]) -> str:
     """Number of ops and params inside a closed node."""
     count = sum(len(unit.ops) for unit in units if unit.op.kind == "call")
-    params = {param.index: int(param.numel) for unit in units for param in unit.op.params}
+    params = {param.index: int(param.numel) for unit in units for param in unit.params}
     text = f"{count} ops" if count != 1 else "1 op"
     return text + (f"{SEPARATOR}{Count(sum(params.values()))} params" if params else "")
 

@@ -16,7 +16,17 @@ ORDER: tuple[Source, ...] = get_args(Source)
 """Who may set something, weakest first: a later source wins."""
 
 SCALES = ("rank", "linear", "log", "sqrt")
-VIEWS = ("overview", "debug", "speed", "memory", "compute", "dims", "transformer", "sequence", "interventions")  # fmt: skip
+VIEWS = (
+    "overview",
+    "debug",
+    "speed",
+    "memory",
+    "compute",
+    "dims",
+    "transformer",
+    "sequence",
+    "interventions",
+)
 
 
 class Setting(NamedTuple):
@@ -213,24 +223,41 @@ def read(given: Mapping[str, Any]) -> Settings:
 
 
 def _check_together(settings: Settings) -> None:
-    if settings.explicit("scale") and settings["scale"]:
-        if settings["color_by"] is None and settings["size_by"] is None:
-            raise _contradiction("scale", settings["scale"], "nothing is coloured or sized by a value",
-                                 "scale_without_channel", "Pass color_by= or size_by= as well.")  # fmt: skip
+    channels = settings["color_by"], settings["size_by"]
+    if settings.explicit("scale") and settings["scale"] and channels == (None, None):
+        raise _contradiction(
+            settings,
+            "scale",
+            reason="nothing is coloured or sized by a value",
+            code="draw_scale_without_channel",
+            remedy="Pass color_by= or size_by= as well.",
+        )
     if settings["rolled"] and settings["stack_by"] is not None and settings.explicit("stack_by"):
-        raise _contradiction("stack_by", settings["stack_by"], "a rolled drawing has all passes in one node",
-                             "stack_by_rolled", "Pass rolled=False, or leave stack_by out.")  # fmt: skip
+        raise _contradiction(
+            settings,
+            "stack_by",
+            reason="a rolled drawing has all passes in one node",
+            code="draw_stack_by_rolled",
+            remedy="Pass rolled=False, or leave stack_by out.",
+        )
     level = settings["collapse"]
     if settings["depth"] is not None and level not in ("none", 0) and settings.explicit("collapse"):
-        raise _contradiction("depth", settings["depth"], f"collapse={level!r} decides what is open as well",
-                             "depth_with_collapse", "Pass one of the two.")  # fmt: skip
+        raise _contradiction(
+            settings,
+            "depth",
+            reason=f"collapse={level!r} decides what is open as well",
+            code="draw_depth_with_collapse",
+            remedy="Pass one of the two.",
+        )
 
 
-def _contradiction(name: str, value: Any, reason: str, code: str, remedy: str) -> InvalidArgumentError:
+def _contradiction(
+    settings: Settings, name: str, *, reason: str, code: str, remedy: str
+) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"{name}={short(value)} contradicts the other settings: {reason}.",
-        code=f"draw_{code}",
+        f"{name}={short(settings[name])} contradicts the other settings: {reason}.",
+        code=code,
         argument=name,
-        value=value,
+        value=settings[name],
         remedy=remedy,
     )

@@ -53,7 +53,7 @@ class NodeSpec:
         return first if isinstance(first, str) else first.text
 
     def with_row(self, text: str) -> NodeSpec:
-        """This look with one more line of text."""
+        """The same look with one more line of text."""
         return replace(self, rows=(*self.rows, text))
 
 

@@ -31,6 +31,7 @@ def _facts(op: Op) -> list[str]:
     lines.append(" · ".join(str(value) for value in costs if value is not None))
     if op.call is not None and op.call.module.address:
         lines.append(f"in {op.call.label} ({op.call.module.class_name})")
-    if op.code is not None:
-        lines.append(f"{op.code} in {op.code.function}")
+    code = op.code
+    if code is not None:
+        lines.append(f"{code} in {code.function}")
     return [line for line in lines if line]

@@ -39,7 +39,12 @@ def _trace(plan: Plan) -> Trace:
 def _speed(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
     lines = []
     reading = layers.color
-    if reading is not None and reading.channel.name == "time" and reading.scale == "rank" and reading.positions:
+    if (
+        reading is not None
+        and reading.channel.name == "time"
+        and reading.scale == "rank"
+        and reading.positions
+    ):
         lines.append("Colour shows rank order, not proportion.")
     lines += [
         f"Times come from an instrumented run ({_runs(_trace(plan))}): "
@@ -60,7 +65,10 @@ def _memory(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
     aliases = sum(op.is_alias for op in ops)
     lines = []
     if aliases:
-        lines.append(f"{counted(aliases, 'op')} of {len(ops)} return views of their input and take no memory.")
+        lines.append(
+            f"{counted(aliases, 'op')} of {len(ops)} return a view of their input, or the input itself, "
+            "and take no memory."
+        )
     if all(op.saved_for_backward is None for op in ops):
         lines.append("What autograd keeps for backward is unknown: the run recorded no gradients.")
     return lines + _top(layers)
