@@ -54,7 +54,7 @@ def _within_bends(problem: Problem, ranking: Ranking) -> Ranking:
 
 def _suits_dot(problem: Problem, ranking: Ranking) -> bool:
     vertices = len(problem.items) + sum(count for count, _ in _bends(problem, ranking))
-    if vertices > DOT_VERTICES:
+    if vertices > DOT_VERTICES or any(item.column is not None for item in problem.items):
         return False
     high, wide = [0.0] * ranking.depth, [0.0] * ranking.depth
     for item, level in zip(problem.items, ranking.levels, strict=True):

@@ -128,15 +128,12 @@ def _source(problem: Problem, ranking: Ranking) -> str:
         if count:
             ports = "".join(f"{letter}{k}[width=0.01 height=0.001]" for k in range(count))
             lines.append(f"{{rank={kind} {ports}}}")
-    lines += _side_by_side(problem, ranking)
     lines += _off_the_border(problem, ranking)
     for number, segment in enumerate(problem.segments):
         if ranking.kinds[number] == "forward":
             tail = _end(problem, segment.tail, "i", "s")
             head = _end(problem, segment.head, "o", "n")
             lines.append(f"{tail}->{head}[seg={number}{' weight=4' if ranking.main[number] else ''}]")
-        elif ranking.kinds[number] == "flat":
-            lines.append(f"n{segment.tail[0]}->n{segment.head[0]}[minlen=1]")
     return "\n".join([*lines, "}"])
 
 
@@ -152,18 +149,6 @@ def _off_the_border(problem: Problem, ranking: Ranking) -> list[str]:
         if problem.exits and number not in used:
             lines.append(f"n{number}->o0{hidden}")
     return lines
-
-
-def _side_by_side(problem: Problem, ranking: Ranking) -> list[str]:
-    """Keep items that share a column on one level."""
-    if "flat" not in ranking.kinds and not any(item.column is not None for item in problem.items):
-        return []
-    columns: dict[tuple[int, int], list[int]] = {}
-    for number, item in enumerate(problem.items):
-        if item.column is not None:
-            columns.setdefault((item.column, ranking.levels[number]), []).append(number)
-    shared = [members for members in columns.values() if len(members) > 1]
-    return ["{rank=same " + " ".join(f"n{number}" for number in members) + "}" for members in shared]
 
 
 def _plain(item: Item) -> bool:

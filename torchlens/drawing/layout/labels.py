@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from torchlens.drawing.layout.placed import Curve, PlacedText, Point, Rect
+from torchlens.drawing.layout.passing import Passing, point_at
+from torchlens.drawing.layout.placed import Curve, PlacedText, Rect
 from torchlens.drawing.scene import SceneEdge
 from torchlens.drawing.text import clean, text_width
 from torchlens.drawing.themes import Theme
@@ -42,19 +43,8 @@ class Taken:
                 yield column, row
 
 
-def point_at(curve: Curve, place: float) -> Point:
-    """Return the point at ``place`` (0 to the number of pieces) of a Bezier curve."""
-    piece = min(int(place), (len(curve) - 1) // 3 - 1)
-    t = place - piece
-    a, b, c, d = curve[3 * piece : 3 * piece + 4]
-    s = 1 - t
-    weights = s * s * s, 3 * s * s * t, 3 * s * t * t, t * t * t
-    x, y = (sum(w * p[k] for w, p in zip(weights, (a, b, c, d), strict=True)) for k in (0, 1))
-    return x, y
-
-
 def edge_texts(
-    edge: SceneEdge, curve: Curve, theme: Theme, taken: Taken, scale: float
+    edge: SceneEdge, curve: Curve, theme: Theme, taken: tuple[Taken, Passing], scale: float
 ) -> tuple[PlacedText, ...]:
     """Place the texts of one edge and remember where they stand."""
     label = edge.label or (f"×{edge.count}" if edge.count > 1 else "")
@@ -70,17 +60,23 @@ def edge_texts(
 
 
 def _beside(
-    text: str, curve: Curve, places: list[float], size: float, theme: Theme, taken: Taken
+    text: str,
+    curve: Curve,
+    places: list[float],
+    size: float,
+    theme: Theme,
+    around: tuple[Taken, Passing],
 ) -> PlacedText:
-    """Place a text at the first of ``places`` where it covers neither its line nor anything taken."""
-    wide = text_width(text, size)
-    line = [point_at(curve, k / 12) for k in range(4 * (len(curve) - 1) + 1)] if len(curve) < 60 else []
-    best, fewest = None, 4
+    """Place a text at the first of ``places`` where it covers neither a line nor anything taken."""
+    taken, lines = around
+    wide, high = text_width(text, size), size + 2
+    best, fewest = None, 100
     for place in places:
         x, y = point_at(curve, place)
         for left in (x + OFF, x - OFF - wide, x + 3 * OFF, x - 3 * OFF - wide):
-            rect = Rect(left, y - size / 2 - 1, wide, size + 2)
-            faults = 2 * taken.overlaps(rect) + any(_inside(p, rect) for p in line)
+            rect = Rect(left, y - high / 2, wide, high)
+            crossed = len(lines.near((rect.x, rect.y), (wide, high), 1.0))
+            faults = 10 * taken.overlaps(rect) + min(crossed, 9)
             if faults < fewest:
                 best, fewest = rect, faults
         if not fewest:
@@ -88,10 +84,6 @@ def _beside(
     assert best is not None
     taken.add(best)
     return _text(text, best, size, theme)
-
-
-def _inside(point: Point, rect: Rect) -> bool:
-    return rect.x - 1 < point[0] < rect.right + 1 and rect.y < point[1] < rect.bottom
 
 
 def _text(text: str, rect: Rect, size: float, theme: Theme) -> PlacedText:

@@ -60,7 +60,7 @@ class Layers:
 def solve(problem: Problem, ranking: Ranking) -> Solution:
     """Lay out one scope; curves of segments that do not run forward stay empty."""
     layers, chains = _layers(problem, ranking)
-    _sort_rows(layers)
+    _sort_rows(layers, _columns(problem, ranking))
     middle = assign_x(layers, problem.item_gap, BEND_GAP)
     count = len(problem.items)
     left = min((middle[v] - layers.width[v] / 2 for v in range(len(middle))), default=0.0)
@@ -111,11 +111,31 @@ def _layers(problem: Problem, ranking: Ranking) -> tuple[Layers, dict[int, list[
         leave = 0.0 if tail == BORDER else problem.items[tail].outs[out] - problem.items[tail].width / 2
         enter = 0.0 if head == BORDER else problem.items[head].ins[into] - problem.items[head].width / 2
         path = [start, *bends, end]
+        head_column = None if head == BORDER else problem.items[head].column
         for k, (a, b) in enumerate(itertools.pairwise(path)):
             above, below = (a, leave if k == 0 else 0.0), (b, enter if k == len(path) - 2 else 0.0)
-            layers.link(above, below, main=ranking.main[number])
+            layers.link(above, below, main=ranking.main[number] and head_column is None)
         chains[number] = bends
+    _line_up(problem, ranking, layers)
     return layers, chains
+
+
+def _line_up(problem: Problem, ranking: Ranking, layers: Layers) -> None:
+    """Tie the items of a column to those in the same place of the column before."""
+    columns = _columns(problem, ranking)
+    for before, after in itertools.pairwise(columns):
+        if ranking.levels[after[0]] == ranking.levels[before[0]] + 1:
+            for tail, head in zip(before, after, strict=False):
+                layers.link((tail, 0.0), (head, 0.0), main=True)
+
+
+def _columns(problem: Problem, ranking: Ranking) -> list[list[int]]:
+    """Return the items of every column that shares a level, in flow order."""
+    columns: dict[tuple[int, int], list[int]] = {}
+    for number, item in enumerate(problem.items):
+        if item.column is not None:
+            columns.setdefault((ranking.levels[number], item.column), []).append(number)
+    return [members for _, members in sorted(columns.items())]
 
 
 def _rows_y(problem: Problem, layers: Layers) -> tuple[list[float], list[float]]:
@@ -170,8 +190,9 @@ def _merged(curve: list[Point]) -> list[Point]:
     return curve
 
 
-def _sort_rows(layers: Layers) -> None:
+def _sort_rows(layers: Layers, columns: list[list[int]]) -> None:
     """Order every layer by the mean place of its neighbours, and keep the order with fewest crossings."""
+    column_of = {v: members for members in columns for v in members}
     best, fewest = [list(row) for row in layers.rows], _crossings(layers)
     for sweep in range(SWEEPS):
         if not fewest:
@@ -181,12 +202,21 @@ def _sort_rows(layers: Layers) -> None:
         place = {v: float(k) for row in layers.rows for k, v in enumerate(row)}
         for row in layers.rows if downward else reversed(layers.rows):
             row.sort(key=lambda v: _mean(links[v], place, layers.width, place[v]))
+            _in_flow_order(row, column_of)
             for k, v in enumerate(row):
                 place[v] = float(k)
         crossings = _crossings(layers)
         if crossings < fewest:
             best, fewest = [list(row) for row in layers.rows], crossings
     layers.rows = best
+
+
+def _in_flow_order(row: list[int], column_of: dict[int, list[int]]) -> None:
+    """Put the items of a column in flow order, on the places that they hold in the layer."""
+    for members in {id(c): c for c in (column_of.get(v) for v in row) if c}.values():
+        places = sorted(row.index(v) for v in members)
+        for place, v in zip(places, members, strict=True):
+            row[place] = v
 
 
 def _mean(links: list[Link], place: dict[int, float], width: list[float], own: float) -> float:

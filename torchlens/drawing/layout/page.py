@@ -11,6 +11,7 @@ from torchlens.drawing.layout.frames import Room, room_of
 from torchlens.drawing.layout.harmony import harmonise
 from torchlens.drawing.layout.labels import Taken, edge_texts
 from torchlens.drawing.layout.measure import Line, Measured, Sizer, beside, in_one_line, stacked
+from torchlens.drawing.layout.passing import Passing
 from torchlens.drawing.layout.placed import (
     Curve,
     Placed,
@@ -19,7 +20,6 @@ from torchlens.drawing.layout.placed import (
     PlacedEdge,
     PlacedNode,
     PlacedStub,
-    PlacedText,
     Point,
     Rect,
 )
@@ -114,7 +114,7 @@ def _placed(
     nodes = tuple(_node(draft, number) for number in range(draft.tree.nodes))
     boxes = tuple(_box(draft, number) for number in _outside_in(draft))
     tag_marks = tuple(_tags(draft, nodes))
-    edges = _edges(draft, nodes, boxes, tag_marks)
+    edges = _edges(draft, nodes, boxes)
     height = draft.flow.y + draft.flow.size[1] + MARGIN
     return Placed(
         draft.scene,
@@ -178,20 +178,22 @@ def _edges(
     draft: _Draft,
     nodes: tuple[PlacedNode, ...],
     boxes: tuple[PlacedBox, ...],
-    tag_marks: tuple[PlacedStub, ...],
 ) -> tuple[PlacedEdge, ...]:
-    taken = None
-    edges = []
-    for number, edge in enumerate(draft.scene.edges):
-        if number not in draft.routes.parts:
-            continue
+    lines = Passing()
+    curves: dict[int, Curve] = {}
+    labelled = any(e.label or e.head or e.tail or e.count > 1 for e in draft.scene.edges)
+    for number in draft.routes.parts:
+        edge = draft.scene.edges[number]
         curve = tuple(draft.flow.point(p) for p in edge_curve(draft.composition, draft.routes, number))
-        ends = draft.tree.node_number[edge.source], draft.tree.node_number[edge.target]
-        curve = _to_rects(curve, nodes[ends[0]].rect, nodes[ends[1]].rect)
-        texts: tuple[PlacedText, ...] = ()
-        if edge.label or edge.head or edge.tail or edge.count > 1:
-            taken = taken or Taken([*(n.rect for n in nodes), *(b.title for b in boxes)])
-            texts = edge_texts(edge, curve, draft.theme, taken, draft.sizer.scale)
+        source, target = draft.tree.node_number[edge.source], draft.tree.node_number[edge.target]
+        curves[number] = _to_rects(curve, nodes[source].rect, nodes[target].rect)
+        if labelled:
+            lines.add(list(curves[number]), number)
+    taken = Taken([*(n.rect for n in nodes), *(b.title for b in boxes)]) if labelled else Taken()
+    edges = []
+    for number, curve in curves.items():
+        edge = draft.scene.edges[number]
+        texts = edge_texts(edge, curve, draft.theme, (taken, lines), draft.sizer.scale)
         stroke = edge.stroke or (draft.theme.back_edge if edge.back else draft.theme.edge)
         width = edge.stroke_width * draft.theme.edge_width
         edges.append(PlacedEdge(edge, curve, arrow_head(curve, width), stroke, width, texts))

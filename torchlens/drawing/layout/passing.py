@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from torchlens.drawing.layout.labels import point_at
-from torchlens.drawing.layout.placed import Point
+from torchlens.drawing.layout.placed import Curve, Point
 from torchlens.drawing.layout.problem import Problem, Solution
 
 CLEAR = 4.0
-TOUCH = -0.4
+TOUCH = 1.0
 _BUCKET = 24.0
-_STEPS = 10
+_STEPS = 20
+
+
+def point_at(curve: Curve, place: float) -> Point:
+    """Return the point at ``place`` (0 to the number of pieces) of a Bezier curve."""
+    piece = min(int(place), (len(curve) - 1) // 3 - 1)
+    t = place - piece
+    a, b, c, d = curve[3 * piece : 3 * piece + 4]
+    s = 1 - t
+    weights = s * s * s, 3 * s * s * t, 3 * s * t * t, t * t * t
+    x, y = (sum(w * p[k] for w, p in zip(weights, (a, b, c, d), strict=True)) for k in (0, 1))
+    return x, y
 
 
 @dataclass(slots=True)

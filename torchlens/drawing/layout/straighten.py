@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
-from torchlens.drawing.layout.labels import point_at
+from torchlens.drawing.layout.passing import Passing
 from torchlens.drawing.layout.placed import Point
 from torchlens.drawing.layout.problem import BORDER, Problem, Solution, anchor_in, anchor_out
 from torchlens.drawing.layout.ranks import Ranking
@@ -14,31 +13,7 @@ from torchlens.drawing.layout.ranks import Ranking
 NUDGE = 14.0
 """Items move at most this far to stand exactly over or under their neighbour."""
 LEAST_GAP = 12.0
-CLEAR = 4.0
 PORT_GAP = 8.0
-_BUCKET = 24.0
-
-
-@dataclass(slots=True)
-class Passing:
-    """Places where long lines pass other items, by height."""
-
-    places: dict[int, list[Point]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, curve: list[Point]) -> None:
-        """Remember a line."""
-        line = tuple(curve)
-        for step in range(8 * ((len(curve) - 1) // 3) + 1):
-            point = point_at(line, step / 8)
-            self.places[int(point[1] // _BUCKET)].append(point)
-
-    def near(self, x: float, y: float, width: float, height: float) -> bool:
-        """Tell whether a line passes through a rectangle or close by."""
-        return any(
-            x - CLEAR < px < x + width + CLEAR and y - CLEAR < py < y + height + CLEAR
-            for bucket in range(int(y // _BUCKET) - 1, int((y + height) // _BUCKET) + 2)
-            for px, py in self.places.get(bucket, ())
-        )
 
 
 def straighten(
@@ -51,7 +26,7 @@ def straighten(
     passing = Passing()
     for number, curve in curves:
         if ranking.span(problem.segments[number]) > 1:
-            passing.add(curve)
+            passing.add(curve, number)
     solution.corners = [(float(round(x)), y) for x, y in solution.corners]
     rows = _rows(problem, solution)
     above, below = _links(problem, ranking)
@@ -107,11 +82,8 @@ def _move(
     """Move an item across the flow, unless something stands or passes there."""
     rows, passing = around
     x, y = solution.corners[item]
-    if (
-        not by
-        or abs(by) > NUDGE
-        or passing.near(x + by, y, problem.items[item].width, problem.items[item].height)
-    ):
+    size = problem.items[item].width, problem.items[item].height
+    if not by or abs(by) > NUDGE or passing.near((x + by, y), size):
         return
     left, right = rows[item]
     if left is not None:

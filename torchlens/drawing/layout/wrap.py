@@ -86,10 +86,11 @@ def _cuts_for(count: int, solution: Solution, gaps: list[float], crossing: list[
     for number in range(1, count):
         last = cuts[-1] if cuts else 0.0
         goal = last + (solution.height - last) / (count - number + 1)
-        near = [g for g, gap in enumerate(gaps) if gap > last + 1]
-        if near:
-            best = min(near, key=lambda g, goal=goal: (crossing[g] * LINE_COST + abs(gaps[g] - goal), g))
-            cuts.append(gaps[best])
+        costs = [
+            (crossing[g] * LINE_COST + abs(gap - goal), gap) for g, gap in enumerate(gaps) if gap > last + 1
+        ]
+        if costs:
+            cuts.append(min(costs)[1])
     return cuts
 
 
