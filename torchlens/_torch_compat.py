@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import torch
+from torch._subclasses import FakeTensorMode as FakeTensorMode
 from torch.nn.parameter import UninitializedTensorMixin as UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -97,3 +98,11 @@ def without_function_override(function: Any) -> Any:
     )
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
+
+
+def fake_failures() -> tuple[type[BaseException], ...]:
+    """What fake tensors raise where the forward needs a value or a shape that depends on values."""
+    from torch._subclasses import fake_tensor
+
+    names = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
+    return tuple(getattr(fake_tensor, name) for name in names)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from torchlens.capture.arguments import as_call
 from torchlens.capture.recorder import Keep
 from torchlens.capture.recording import Recording
-from torchlens.capture.run import Options, _class_name, record
-from torchlens.errors import InvalidArgumentError, check_choice, check_keywords, check_type, short
+from torchlens.capture.repeat import record_repeatedly
+from torchlens.capture.run import Options, class_name_of, record
+from torchlens.errors import (
+    CaptureError,
+    InvalidArgumentError,
+    check_choice,
+    check_keywords,
+    check_type,
+    short,
+)
 from torchlens.trace.trace import Trace
 
 KEYWORDS = [
@@ -36,10 +44,12 @@ def trace(
     save: Any = True,
     warmup: int = 0,
     repeats: int = 1,
+    fake: bool = False,
     check_finite: str = "lazy",
     audit: bool = False,
     saved_for_backward: bool | None = None,
     restore_state: bool = True,
+    progress: bool | None = None,
     name: str | None = None,
     **unknown: Any,
 ) -> Trace:
@@ -59,14 +69,22 @@ def trace(
     warmup, repeats : int
         Forwards before timing, and timed forwards; ``func_duration`` is their median.  With more than
         one forward the first one keeps the values and the durations come from later ones.
+    fake : bool
+        Run a copy of the model on fake tensors: shapes, FLOPs and bytes are exact, no arithmetic is
+        done and no memory taken; durations and values are absent.  Parameters on the meta device count
+        as being on the CPU.
     check_finite : {"lazy", "capture"}
-        Derive nonfinite states from kept values when asked, or one per op while running.
+        Derive nonfinite states from kept values when asked; or one per op while running, in which case
+        no values are kept.
     audit : bool
         Count every ATen dispatch that no recorded op accounts for.
     saved_for_backward : bool, optional
         Read what autograd saved per op; by default for models in training mode with gradients on.
     restore_state : bool
         Put buffers and random number generators back afterwards.
+    progress : bool, optional
+        Show the number of ops while a long run goes on; by default in a terminal or notebook, after
+        two seconds.
     name : str, optional
         Title; the class name by default.
 
@@ -82,67 +100,99 @@ def trace(
         Whatever the model raises, with a note where it happened and the partial trace at ``.trace``.
     """
     check_keywords(unknown, KEYWORDS, where="tl.trace", code="trace_keyword_unknown")
-    _check(model, save, warmup, repeats, check_finite, audit, restore_state, saved_for_backward, name)
+    _check_model(model)
+    _check_flags(audit=audit, restore_state=restore_state, fake=fake)
+    _check_flags(saved_for_backward=saved_for_backward, progress=progress, optional=True)
+    _check_counts(warmup=warmup, repeats=repeats, fake=fake)
+    check_choice(
+        check_finite, ("lazy", "capture"), argument="check_finite", code="trace_check_finite_invalid"
+    )
+    _check_save(save)
+    if name is not None:
+        check_type(name, str, argument="name", code="trace_name_invalid", wanted="a string")
     args, kwargs = as_call(model, inputs, keywords)
-    title = name or _class_name(model)
+    title = name or class_name_of(model)
+    keep = False if fake or (check_finite == "capture" and save is True) else _keep(save)
     options = Options(
-        keep=_keep(save),
+        keep=keep,
         audit=audit,
         saved=_reads_saved(model) if saved_for_backward is None else saved_for_backward,
         restore_state=restore_state,
         inspect=_status() if check_finite == "capture" else None,
-        clock=time.perf_counter_ns,
+        progress=progress,
     )
-    recording, error = record(model, args, kwargs, name=title, options=options)
+    if fake:
+        recording, error = _record_fake(model, args, kwargs, name=title, options=options)
+    else:
+        recording, error = record_repeatedly(
+            model, args, kwargs, name=title, options=options, warmup=warmup, repeats=repeats
+        )
     if error is not None:
         _explain(error, recording)
         raise error
     return Trace(recording)
 
 
-def _check(
-    model: Any,
-    save: Any,
-    warmup: Any,
-    repeats: Any,
-    check_finite: Any,
-    audit: Any,
-    restore: Any,
-    saved: Any,
-    name: Any,
-) -> None:
-    """Refuse wrong options before anything runs."""
-    if not callable(model):
-        raise InvalidArgumentError(
-            f"model={short(model)} cannot be called.",
-            code="trace_model_invalid",
-            argument="model",
-            value=model,
-            remedy="Pass an nn.Module, a function, or a bound method.",
+def _record_fake(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str, options: Options
+) -> tuple[Recording, BaseException | None]:
+    """Run on fake tensors; a forward that needs a value is explained."""
+    from torchlens.capture.fake import FAILURES, as_fake
+
+    run = as_fake(model, args, kwargs)
+    options = replace(options, mode=run.mode, saved=False, inspect=None)
+    recording, error = record(run.function, run.args, run.kwargs, name=name, options=options)
+    if isinstance(error, FAILURES):
+        reason = error
+        error = CaptureError(
+            f"The forward needs a value that a fake run does not have ({reason}).",
+            code="fake_data_dependent",
+            remedy="Trace it with fake=False.",
         )
-    if isinstance(model, type):
-        raise InvalidArgumentError(
-            f"model={short(model)} is a class.",
-            code="trace_model_invalid",
-            argument="model",
-            value=model,
-            remedy=f"Pass an instance: {model.__name__}(...).",
-        )
-    for argument, value in (("audit", audit), ("restore_state", restore)):
-        check_type(value, bool, argument=argument, code=f"trace_{argument}_invalid", wanted="True or False")
-    for argument, value, least in (("warmup", warmup, 0), ("repeats", repeats, 1)):
-        check_type(value, int, argument=argument, code=f"trace_{argument}_invalid", wanted="a whole number")
-        if value < least:
-            raise InvalidArgumentError(
-                f"{argument}={value} is too small.",
-                code=f"trace_{argument}_invalid",
-                argument=argument,
-                value=value,
-                remedy=f"Pass {least} or more.",
-            )
-    check_choice(
-        check_finite, ("lazy", "capture"), argument="check_finite", code="trace_check_finite_invalid"
+        error.__cause__ = reason
+    return recording, error
+
+
+def _check_model(model: Any) -> None:
+    """Refuse what cannot be called."""
+    if callable(model) and not isinstance(model, type):
+        return
+    is_class = isinstance(model, type)
+    raise InvalidArgumentError(
+        f"model={short(model)} is a class." if is_class else f"model={short(model)} cannot be called.",
+        code="trace_model_invalid",
+        argument="model",
+        value=model,
+        remedy=f"Pass an instance: {model.__name__}(...)."
+        if is_class
+        else "Pass an nn.Module, a function, or a bound method.",
     )
+
+
+def _check_flags(*, optional: bool = False, **flags: Any) -> None:
+    """Refuse flags that are not ``True`` or ``False``."""
+    for name, value in flags.items():
+        if not (optional and value is None):
+            check_type(value, bool, argument=name, code=f"trace_{name}_invalid", wanted="True or False")
+
+
+def _check_counts(*, warmup: Any, repeats: Any, fake: bool) -> None:
+    """Refuse numbers of forwards that are none, or that contradict a fake run."""
+    for name, value, least in (("warmup", warmup, 0), ("repeats", repeats, 1)):
+        check_type(value, int, argument=name, code=f"trace_{name}_invalid", wanted="a whole number")
+        if value < least or (fake and value > least):
+            raise InvalidArgumentError(
+                f"{name}={value} is too small." if value < least else f"{name}={value} with fake=True.",
+                code=f"trace_{name}_invalid",
+                argument=name,
+                value=value,
+                remedy=f"Pass {least} or more."
+                if value < least
+                else "A fake run is not timed; leave it out.",
+            )
+
+
+def _check_save(save: Any) -> None:
     if not isinstance(save, bool) and not callable(save):
         raise InvalidArgumentError(
             f"save={short(save)} is not understood.",
@@ -151,12 +201,6 @@ def _check(
             value=save,
             remedy="Pass True, False, a site selector, or a function f(op) -> bool.",
         )
-    if saved is not None:
-        check_type(
-            saved, bool, argument="saved_for_backward", code="trace_saved_invalid", wanted="True or False"
-        )
-    if name is not None:
-        check_type(name, str, argument="name", code="trace_name_invalid", wanted="a string")
 
 
 def _keep(save: Any) -> Keep:
@@ -174,7 +218,7 @@ def _reads_saved(model: Any) -> bool:
     )
 
 
-def _status() -> Callable[[Any], str]:
+def _status() -> Callable[[Any], str | None]:
     from torchlens.analysis.finite import status_of
 
     return status_of

@@ -19,7 +19,7 @@ class DispatchAudit(DispatchMode):
     """Counts dispatches of the traced thread that no recorded call accounts for."""
 
     def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.outside: Counter[str] = Counter()
         self._recorder = recorder
 

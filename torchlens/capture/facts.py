@@ -35,7 +35,7 @@ def facts_of(tensor: torch.Tensor) -> TensorFacts:
         device=tensor.device,
         nbytes=_bytes_of(tensor, strided=strided),
         strides=tuple(tensor.stride()) if strided else None,
-        offset=tensor.storage_offset() if strided else 0,
+        offset=int(tensor.storage_offset()) if strided else 0,
         layout=tensor.layout,
         storage=storage_key(tensor),
     )

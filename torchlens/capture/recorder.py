@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -57,8 +58,6 @@ class Recorder(TorchFunctionMode):
         Where records go.
     keep : bool or callable
         Which outputs to keep.
-    clock : callable
-        Returns nanoseconds.
     keep_nodes : bool
         Keep each output's autograd node until the end of the run.
     """
@@ -68,10 +67,9 @@ class Recorder(TorchFunctionMode):
         *,
         recording: Recording,
         keep: Keep = True,
-        clock: Callable[[], int],
         keep_nodes: bool = False,
         edit: Edit | None = None,
-        inspect: Callable[[torch.Tensor], str] | None = None,
+        inspect: Callable[[torch.Tensor], str | None] | None = None,
     ) -> None:
         super().__init__()
         self.recording = recording
@@ -83,7 +81,7 @@ class Recorder(TorchFunctionMode):
         self.failed_call: int | None = None
         self.failed_with: BaseException | None = None
         self._keep = keep
-        self._clock = clock
+        self._clock: Callable[[], int] = time.perf_counter_ns
         self._keep_nodes = keep_nodes
         self._edit = edit
         self._inspect = inspect
@@ -98,8 +96,12 @@ class Recorder(TorchFunctionMode):
         if self.depth == 0:
             alone = function_mode_depth() == 0
             self._plain = alone and self._keep is True and self._inspect is None
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
+
+    def use_clock(self, now: Callable[[], int]) -> None:
+        """Take times from ``now``."""
+        self._clock = now
 
     def finish(self) -> None:
         """Turn the log into records and let go of everything that only the run needed."""
@@ -260,7 +262,9 @@ class Recorder(TorchFunctionMode):
             record.facts = facts_of(tensor)
         if self._inspect is not None and self.recording.finite is not None:
             finite = self.recording.finite
-            finite[step] = _worse(finite.get(step), self._inspect(tensor))
+            status = self._inspect(tensor)
+            if status is not None:
+                finite[step] = _worse(finite.get(step), status)
         self.sources.known[id(tensor)] = record
         self.records.append(record)
         return record

@@ -43,7 +43,7 @@ class Region(NamedTuple):
 def region_of(tensor: torch.Tensor) -> Region | None:
     """The region of a strided tensor; ``None`` for layouts without strides."""
     try:
-        return region(tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.element_size())
+        return region(tensor.shape, tensor.stride(), int(tensor.storage_offset()), tensor.element_size())
     except (RuntimeError, NotImplementedError):
         return None
 

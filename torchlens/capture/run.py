@@ -6,8 +6,8 @@ import gc
 import inspect as python_inspect
 import sys
 import threading
-import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,10 @@ from torchlens._torch_compat import no_torch_function
 from torchlens.capture.arguments import named_arguments, template, tensors_in
 from torchlens.capture.audit import DispatchAudit
 from torchlens.capture.autograd import saved_bytes
+from torchlens.capture.clock import Clock, clock_for
 from torchlens.capture.compiled import EagerStance
 from torchlens.capture.modules import ModuleStack, modules_of_callable
+from torchlens.capture.progress import progress
 from torchlens.capture.recorder import Edit, Keep, Recorder
 from torchlens.capture.recording import (
     Audit,
@@ -52,8 +54,10 @@ class Options:
     saved: bool = False
     restore_state: bool = True
     edit: Edit | None = None
-    inspect: Callable[[torch.Tensor], str] | None = None
-    clock: Callable[[], int] = time.perf_counter_ns
+    inspect: Callable[[torch.Tensor], str | None] | None = None
+    clock: Clock | None = None
+    mode: Any = None
+    progress: bool | None = False
 
 
 def record(
@@ -86,13 +90,13 @@ class _Run:
         self.function = function
         self.options = options
         self.roots = modules_of_callable(function)
-        self.recording = Recording(name=name, class_name=_class_name(function))
+        self.recording = Recording(name=name, class_name=class_name_of(function))
+        self.recording.fake = options.mode is not None
         if options.inspect is not None:
             self.recording.finite = {}
         self.recorder = Recorder(
             recording=self.recording,
             keep=options.keep,
-            clock=options.clock,
             keep_nodes=options.saved and torch.is_grad_enabled(),
             edit=options.edit,
             inspect=options.inspect,
@@ -100,6 +104,9 @@ class _Run:
         self.table = ModuleTable(self.recorder)
         with self.recorder.own_work():
             self.table.add(self.roots)
+        live = (item.record.live() for item in self.recording.params)
+        self.clock = options.clock or clock_for(tensor for tensor in live if tensor is not None)
+        self.recorder.use_clock(self.clock.now)
         self.stack = ModuleStack(index=self.table.index, enter=self._enter, ops=self.recorder.steps)
         self.stack.calls = self.recording.module_calls
         self.stack.on_exit = self._on_exit
@@ -107,7 +114,8 @@ class _Run:
         self.stance = EagerStance()
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Recording, BaseException | None]:
-        random, buffers = RandomState(), BufferState(self.table.objects)
+        random = RandomState()
+        buffers = BufferState([] if self.recording.fake else self.table.objects)
         self._name_inputs(args, kwargs)
         audit = DispatchAudit(self.recorder) if self.options.audit else None
         try:
@@ -134,12 +142,12 @@ class _Run:
         self.stack.install(sys._getframe())
         self.stance.ensure()
         try:
-            with self.recorder:
-                if audit is None:
-                    self.recording.output = self.function(*args, **kwargs)
-                else:
-                    with audit:
-                        self.recording.output = self.function(*args, **kwargs)
+            with ExitStack() as contexts:
+                contexts.enter_context(progress(self.recorder.steps, setting=self.options.progress))
+                for context in (self.options.mode, self.recorder, audit):
+                    if context is not None:
+                        contexts.enter_context(context)
+                self.recording.output = self.function(*args, **kwargs)
         except BaseException as error:
             self.recording.failure = Failure(
                 error, self.recorder.keep_failed_call(error), self._failed_calls()
@@ -164,6 +172,8 @@ class _Run:
         if error is None:
             self._name_outputs()
         self.recorder.finish()
+        self.recording.timing.clock = self.clock.name
+        self.recording.timing.durations = [self.clock.resolve(self.recording.log)]
         self.table.settle()
         if self.options.saved and torch.is_grad_enabled():
             self.recording.saved = saved_bytes(self.recording)
@@ -227,7 +237,8 @@ class _Run:
         return self.recorder.sources.peek(tensor)
 
 
-def _class_name(function: Callable[..., Any]) -> str:
+def class_name_of(function: Callable[..., Any]) -> str:
+    """The title of a trace: the class of a module, or the name of a function."""
     owner = getattr(function, "__self__", None)
     if isinstance(function, nn.Module):
         return type(function).__name__

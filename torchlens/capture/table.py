@@ -59,9 +59,9 @@ class ModuleTable:
             place = self._add_param(tensor, joined(address, name), known=record.registered)
             if place not in record.params:
                 record.params.append(place)
-        persistent = getattr(module, "_non_persistent_buffers_set", set())
+        transient: set[str] = getattr(module, "_non_persistent_buffers_set", set())
         for name, tensor in registered(module, "_buffers"):
-            place = self._add_buffer(tensor, joined(address, name), persistent=name not in persistent)
+            place = self._add_buffer(tensor, joined(address, name), persistent=name not in transient)
             if place not in record.buffers:
                 record.buffers.append(place)
         for name, value in unregistered(module):

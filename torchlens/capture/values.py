@@ -70,7 +70,7 @@ class History:
 def _over(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
     """A tensor of the geometry of ``like`` on other memory."""
     fresh = torch.empty(0, dtype=like.dtype, device=like.device)
-    fresh.set_(storage, like.storage_offset(), like.size(), like.stride())  # type: ignore[call-overload]
+    fresh.set_(storage, int(like.storage_offset()), like.size(), like.stride())
     return fresh.conj() if like.is_conj() else fresh
 
 

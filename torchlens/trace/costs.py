@@ -108,6 +108,13 @@ class FactsTable:
         """Duration of a call."""
         return self._durations[self._trace.call_index(op)] if op.kind == "call" else None
 
+    def durations_of(self, op: Op) -> tuple[Duration, ...]:
+        """Duration of a call in each timed run."""
+        if self.duration_of(op) is None:
+            return ()
+        place = self._trace.call_index(op)
+        return tuple(Duration(run[place] * 1e-9) for run in self._trace.recording.timing.durations)
+
     def saved_of(self, op: Op) -> Bytes | None:
         """Bytes saved for backward by a call."""
         saved = self._trace.recording.saved

@@ -226,6 +226,11 @@ class Op:
         return self._trace.facts_table.duration_of(self)
 
     @property
+    def func_durations(self) -> tuple[Duration, ...]:
+        """Seconds of each timed run; ``func_duration`` is their median."""
+        return self._trace.facts_table.durations_of(self)
+
+    @property
     def flops(self) -> Flops | None:
         """Floating point operations of the call; ``None`` if no rule knows."""
         return self._trace.facts_table.flops_of(self)
@@ -266,9 +271,12 @@ class Op:
         return f"Op({self.label!r}, {shape})" if shape else f"Op({self.label!r})"
 
 
-_PER_PASS = frozenset(
-    ["args", "bytes", "call", "children", "code", "device", "dtype", "facts", "flops", "func_duration", "inputs", "lost", "macs", "nonfinite", "out", "parents", "saved_for_backward", "shape", "shapes", "step", "pass_index", "branch_test", "edit", "is_alias", "full_site", "kwargs", "failed", "is_orphan", "buffer", "address", "records", "record"]
-)
+_PER_PASS_NAMES = """
+    args bytes call children code device dtype facts flops func_duration func_durations inputs lost
+    macs nonfinite out parents saved_for_backward shape shapes step pass_index branch_test edit
+    is_alias full_site kwargs failed is_orphan buffer address records record
+"""
+_PER_PASS = frozenset(_PER_PASS_NAMES.split())
 
 
 class Layer:

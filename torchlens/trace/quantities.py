@@ -49,7 +49,7 @@ class Duration(float):
     """A time in seconds: ``Duration(0.0012)`` prints ``1.2 ms``."""
 
     def __str__(self) -> str:
-        if self == 0:
+        if float(self) == 0.0:
             return "0 s"
         return _scaled(float(self), [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")])
 
