@@ -141,11 +141,11 @@ class Frozen(nn.Module):
         super().__init__()
         self.free = nn.Linear(4, 4)
         self.fixed = nn.Linear(4, 4).requires_grad_(False)
-        self.half = nn.Linear(4, 4)
-        self.half.bias.requires_grad_(False)
+        self.partly = nn.Linear(4, 4)
+        self.partly.bias.requires_grad_(False)
 
     def forward(self, x):
-        return self.half(self.fixed(self.free(x)))
+        return self.partly(self.fixed(self.free(x)))
 
 
 def stack(blocks: int = 3) -> tl.Trace:

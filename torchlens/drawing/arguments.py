@@ -20,7 +20,10 @@ _BARE = frozenset(
     [
         "add",
         "sub",
-        "rsub",
+        "floordiv",
+    "mod",
+    "to",
+    "type",
         "mul",
         "div",
         "pow",
@@ -39,6 +42,8 @@ _BARE = frozenset(
         "bitwise_or",
     ]
 )
+_REVERSED = {"__rsub__": "-", "__rdiv__": "/", "__rtruediv__": "/", "__rpow__": "**", "__rfloordiv__": "//"}
+"""Operators whose tensor stands on the right, and how people write them."""
 _CALLED = frozenset(
     [
         "view",
@@ -229,6 +234,8 @@ def _title(op: Op, given: list[Argument]) -> str | None:
         return op.type
     if op.type in _CALLED:
         text = f"{op.type}({', '.join(map(_inside, given))})"
+    elif op.func_name in _REVERSED and len(given) == 1:
+        text = f"{given[0].text} {_REVERSED[op.func_name]} x"
     elif op.type in _BARE and len(given) == 1:
         text = f"{op.type} {given[0].text}"
     else:

@@ -10,14 +10,11 @@ from torchlens.drawing.scene import Row
 from torchlens.drawing.settings import Settings
 from torchlens.drawing.themes import THEMES
 from torchlens.trace.op import Op
-from torchlens.trace.parts import Call, Edge
+from torchlens.trace.parts import Call
 
 if TYPE_CHECKING:
     from torchlens.analysis.repeats import Repeat
     from torchlens.trace.trace import Trace
-
-ROLE_NAMES = {"q": "query", "k": "key", "v": "value"}
-"""How a node says its part in attention, where the short name alone would say too little."""
 
 
 class Focus(NamedTuple):
@@ -106,12 +103,11 @@ def role_marks(shape: Shape, settings: Settings) -> tuple[dict[Shown, Mark], dic
     of_op: dict[int, list[str]] = {}
     heads: dict[tuple[int, str], str] = {}
     for site in attention(shape.graph.trace):
-        for role, parts in site.roles.items():
-            for part in parts:
-                if isinstance(part, Op):
-                    of_op.setdefault(part.step, []).append(role)
-                elif isinstance(part, Edge):
-                    heads[part.child.step, repr(part.path)] = role
+        for part, role in site.roles.items():
+            if isinstance(part, Op):
+                of_op.setdefault(part.step, []).append(role)
+            else:
+                heads[part.child.step, repr(part.path)] = role
     return {
         node: _mark(names, settings)
         for node in shape.nodes
@@ -122,5 +118,5 @@ def role_marks(shape: Shape, settings: Settings) -> tuple[dict[Shown, Mark], dic
 
 def _mark(names: list[str], settings: Settings) -> Mark:
     theme = THEMES[settings["theme"]]
-    text = ", ".join(ROLE_NAMES.get(name, name) for name in names)
-    return Mark({"stroke": theme.ink, "stroke_width": 2.0 * theme.node_width}, [Row(text, "note")])
+    look = {"stroke": theme.ink, "stroke_width": 2.0 * theme.node_width}
+    return Mark(look, [Row(f"attention {' and '.join(names)}", "note")])

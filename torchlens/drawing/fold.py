@@ -120,16 +120,17 @@ def _signature(unit: Unit) -> tuple[object, ...]:
     return op.type, op.shapes, len(unit.ops), tuple(param.shape for param in unit.params)
 
 
-def _wiring(graph: Graph) -> dict[tuple[Scope, int], list[tuple[int, str]]]:
-    """For each item of a scope, by position: which siblings feed it, at which argument."""
+def _wiring(graph: Graph) -> dict[tuple[Scope, int], list[tuple[int, int, str]]]:
+    """For each item of a scope, by position: which outputs of siblings feed it, at which argument."""
     position = {item: i for scope in walk(graph.root) for i, item in enumerate(scope.items)}
-    wiring: dict[tuple[Scope, int], list[tuple[int, str]]] = {}
+    wiring: dict[tuple[Scope, int], list[tuple[int, int, str]]] = {}
     for link in graph.links:
         ways = _meeting(link)
         if ways is not None:
             scope, source, target = ways
-            slot = str(link.edges[0].path)
-            wiring.setdefault((scope, position[target]), []).append((position[source], slot))
+            edge = link.edges[0]
+            wire = position[source], edge.out_index, str(edge.path)
+            wiring.setdefault((scope, position[target]), []).append(wire)
     return wiring
 
 
