@@ -83,6 +83,12 @@ def test_without_values_nothing_is_claimed():
     assert status_of(torch.empty(2, device="meta", dtype=torch.int64)) is None
 
 
+def test_expanded_tensors_are_looked_at_once():
+    huge = torch.tensor([[1.0], [-INF]]).expand(2, 10**12)
+    assert status_of(huge) == "-inf"
+    assert status_of(huge[:1]) == "finite"
+
+
 def test_gradients_and_modes_do_not_matter():
     with torch.device("cpu"):
         assert status_of(torch.tensor([NAN], requires_grad=True)) == "nan"

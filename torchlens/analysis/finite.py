@@ -59,6 +59,8 @@ def _dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
         tensor = tensor.coalesce().values()
     elif tensor.layout != torch.strided:
         tensor = tensor.values()
+    elif 0 in tensor.stride():  # an expanded tensor repeats what it holds; once is enough
+        tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())]
     if tensor.dtype.is_complex:
         tensor = torch.view_as_real(tensor.resolve_conj())
     if tensor.dtype.itemsize == 1:
