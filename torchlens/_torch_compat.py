@@ -33,6 +33,10 @@ is_transform_wrapper = torch._C._functorch.is_functorch_wrapped_tensor
 unwrap_transform = torch._C._functorch.get_unwrapped
 
 
+any_autocast_enabled = torch._C._is_any_autocast_enabled
+"""Whether automatic casting is on, on any device."""
+
+
 class DispatchMode(TorchDispatchMode):
     """A dispatch mode that works without importing the compiler front end.
 

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from torchlens._torch_compat import without_function_override
+from torchlens.capture.context import draws_of, is_cast
 from torchlens.capture.writers import Writer, may_write_unseen, writer_of
 
 METADATA_PROPERTIES = frozenset(
@@ -127,7 +128,17 @@ OPENED: dict[Any, Any] = {
 class Plan:
     """How the recorder treats one function; made once per function."""
 
-    __slots__ = ("metadata", "name", "opened", "special", "transparent", "watched", "writer")
+    __slots__ = (
+        "contextual",
+        "draws",
+        "metadata",
+        "name",
+        "opened",
+        "special",
+        "transparent",
+        "watched",
+        "writer",
+    )
 
     def __init__(self, func: Any) -> None:
         self.name = name_of(func)
@@ -140,6 +151,9 @@ class Plan:
         self.writer: Writer | None = None if self.metadata else writer_of(func, self.name)
         self.watched = not self.metadata and may_write_unseen(func)
         self.special = self.metadata or self.transparent or self.opened is not None
+        self.draws = None if self.special else draws_of(self.name)
+        self.contextual = not self.special and (self.draws is not None or is_cast(self.name))
+        self.special = self.special or self.contextual
 
     @classmethod
     def opaque(cls, name: str) -> Plan:
@@ -147,6 +161,7 @@ class Plan:
         plan = cls.__new__(cls)
         plan.name, plan.transparent, plan.metadata, plan.special = name, False, False, False
         plan.opened, plan.writer, plan.watched = None, None, False
+        plan.draws, plan.contextual = None, False
         return plan
 
 

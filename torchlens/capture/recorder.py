@@ -21,6 +21,7 @@ from torchlens._torch_compat import (
     version_of,
 )
 from torchlens.capture.arguments import SCALARS, flat_tensors, template
+from torchlens.capture.context import note_context
 from torchlens.capture.facts import facts_of
 from torchlens.capture.functions import Plan
 from torchlens.capture.modules import ModuleStack, no_module
@@ -133,7 +134,9 @@ class Recorder(TorchFunctionMode):
         if plan is None:
             plan = self._plans[func] = Plan(func)
         if plan.special:
-            return self._special(func, plan, args, kwargs or {})
+            if not plan.contextual:
+                return self._special(func, plan, args, kwargs or {})
+            note_context(self.recording.contexts, len(self._log), plan.draws, args, kwargs)
         self.depth += 1
         try:
             held_args = self._held(args)

@@ -16,6 +16,7 @@ from torchlens.capture.facts import TensorFacts, facts_of
 if TYPE_CHECKING:
     import torch
 
+    from torchlens.capture.context import CallContext
     from torchlens.capture.values import History
 
 SourceKind = Literal["op", "input", "param", "buffer", "constant"]
@@ -250,9 +251,45 @@ class Audit:
         return self.count
 
 
+@dataclass(frozen=True)
+class EditRecord:
+    """One intervention as the record tells it.
+
+    Attributes
+    ----------
+    site, action : str
+        As written.
+    engine : {"replay", "rerun", "capture"}
+        How it was made: recomputed from kept values, or live while the model ran.
+    labels : tuple of str
+        The ops that it hit.
+    inferred : bool
+        Whether the record alone says so and no op confirms it.
+    """
+
+    site: str
+    action: str
+    engine: str
+    labels: tuple[str, ...] = ()
+    inferred: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for files."""
+        return {"site": self.site, "action": self.action, "engine": self.engine, "labels": list(self.labels)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], *, confirmed: bool = False) -> EditRecord:
+        """The inverse; inferred unless the ops that it hit are at hand."""
+        return cls(data["site"], data["action"], data["engine"], tuple(data["labels"]), not confirmed)
+
+
 @dataclass(slots=True)
 class Recording:
-    """All that one run left behind."""
+    """All that one run left behind.
+
+    ``contexts`` holds generators and casting of the calls that depend on them; ``edited`` maps each
+    edit's position in ``edits`` to the steps in ``Trace.ops`` that it hit.
+    """
 
     name: str
     class_name: str
@@ -272,6 +309,9 @@ class Recording:
     saved: dict[int, int | None] | None = None
     finite: dict[int, str] | None = None
     notes: list[str] = field(default_factory=list)
+    contexts: dict[int, CallContext] = field(default_factory=dict)
+    edits: list[EditRecord] = field(default_factory=list)
+    edited: dict[int, list[int]] = field(default_factory=dict)
     fake: bool = False
     input_text: str = ""
     _calls: list[CallRecord] | None = None

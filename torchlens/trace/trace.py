@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from torchlens.capture.recording import Audit, Failure, Recording
+from torchlens.capture.recording import Audit, EditRecord, Failure, Recording
 from torchlens.trace.build import Builder
 from torchlens.trace.costs import FactsTable, Totals
 from torchlens.trace.lookup import Lookup
@@ -16,6 +16,7 @@ from torchlens.trace.parts import Buffer, Call, Module, Param
 if TYPE_CHECKING:
     from torchlens.analysis.branches import Branch
     from torchlens.drawing.draw import Drawing
+    from torchlens.interventions.fork import Fork
 
 
 class Trace:
@@ -93,9 +94,14 @@ class Trace:
         return [op for op in self.ops if op.kind == "output"]
 
     @property
-    def edits(self) -> list[Any]:
-        """The interventions made on this trace."""
-        return []
+    def edits(self) -> list[EditRecord]:
+        """The interventions made on this trace, in order."""
+        return self.recording.edits
+
+    @property
+    def parent(self) -> Trace | None:
+        """The trace that this one was forked from, if it is one and that still exists."""
+        return None
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -161,9 +167,31 @@ class Trace:
                 found[param.index] = param
         return list(found.values())
 
-    def edit_of(self, op: Op) -> Any:
-        """The edit that hit an op."""
-        return None
+    def edit_of(self, op: Op) -> EditRecord | None:
+        """The last edit that hit an op."""
+        found = None
+        for position, steps in self.recording.edited.items():
+            if op.step in steps:
+                found = self.recording.edits[position]
+        return found
+
+    # -- interventions -------------------------------------------------------------------------
+
+    def fork(self, name: str | None = None) -> Fork:
+        """A trace that shares every value with this one until an edit changes it.
+
+        Parameters
+        ----------
+        name : str, optional
+            Title; that of this trace by default.
+        """
+        from torchlens.interventions.fork import Fork
+
+        return Fork(self, name=name)
+
+    def do(self, site: Any, action: Any) -> Fork:
+        """Fork this trace and make one edit there; see :meth:`torchlens.interventions.fork.Fork.do`."""
+        return self.fork().do(site, action)
 
     def recorded_ops(self, first: int, end: int) -> list[Op]:
         """The ops of the recorded calls ``first`` to ``end - 1``."""
