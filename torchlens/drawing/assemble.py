@@ -8,7 +8,7 @@ from typing import Any
 
 from torchlens.drawing.fold import Line, Shape, Shown
 from torchlens.drawing.graph import Scope
-from torchlens.drawing.lines import line_texts
+from torchlens.drawing.lines import Names, arms_of, line_texts
 from torchlens.drawing.marks import Mark, is_unreached, outcome_rows, role_look, role_of, unreached
 from torchlens.drawing.rows import class_of, cost_rows, node_rows, saved_rows, scope_title
 from torchlens.drawing.scene import ROOT, Row, Scene, SceneBox, SceneEdge, SceneNode
@@ -46,6 +46,7 @@ class _Assembly:
         self.theme: Theme = THEMES[settings["theme"]]
         self.trace = shape.graph.trace
         self.unreached = unreached(self.trace)
+        self.names = Names(self.overlay.edge_heads, arms_of(self.trace))
         self.orphans = self.trace._orphans if settings["show_orphans"] else set()
         self.ids = _ids(shape)
         self.box_ids: dict[Scope, str] = self.ids[1]
@@ -189,7 +190,7 @@ class _Assembly:
                 count=texts.tensors,
                 tooltip=texts.tooltip,
             )
-            for texts in line_texts(line, self.settings, self.overlay.edge_heads)
+            for texts in line_texts(line, self.settings, self.names)
         ]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchlens.drawing.arguments import signature
 from torchlens.drawing.fold import Line
@@ -11,6 +12,10 @@ from torchlens.drawing.graph import Link
 from torchlens.drawing.rows import passes_text, shape_text
 from torchlens.drawing.settings import Settings
 from torchlens.trace.op import Op
+from torchlens.trace.parts import Edge
+
+if TYPE_CHECKING:
+    from torchlens.trace.trace import Trace
 
 _SYMMETRIC = frozenset(
     [
@@ -42,12 +47,27 @@ class LineTexts(NamedTuple):
     tensors: int
 
 
-def line_texts(line: Line, settings: Settings, heads: Mapping[tuple[int, str], str]) -> list[LineTexts]:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of edges: by reader and argument for a part they play, and of the arms they enter."""
+
+    heads: Mapping[tuple[int, str], str]
+    arms: Mapping[Edge, str]
+
+
+def arms_of(trace: Trace) -> dict[Edge, str]:
+    """``then`` or ``else`` for every edge on which data enters an arm of a branch."""
+    from torchlens.analysis.branches import entries
+
+    return {edge: "then" if then else "else" for edge, (_, then) in entries(trace.branches).items()}
+
+
+def line_texts(line: Line, settings: Settings, names: Names) -> list[LineTexts]:
     """The edges that a line is drawn as: links with the same passes together."""
     groups: dict[str, list[Link]] = {}
     for link in line.links:
         groups.setdefault(_passes(link), []).append(link)
-    return [_texts(line, links, passes, settings, heads) for passes, links in groups.items()]
+    return [_texts(line, links, passes, settings, names) for passes, links in groups.items()]
 
 
 def _texts(
@@ -55,22 +75,23 @@ def _texts(
     links: list[Link],
     passes: str,
     settings: Settings,
-    heads: Mapping[tuple[int, str], str],
+    names: Names,
 ) -> LineTexts:
     tensors = {(link.source.number, link.edges[0].out_index): link for link in links}
     shapes = ""
     if settings["show_edge_shapes"]:
         shapes = ", ".join(list(dict.fromkeys(map(_shape, tensors.values())))[:3])
-    head = _heads(line, links, heads)
-    parts = [part for part in (passes, shapes) if part]
-    names = [
+    head = _heads(line, links, names.heads)
+    arms = ", ".join(dict.fromkeys(names.arms[e] for link in links for e in link.edges if e in names.arms))
+    parts = [part for part in (arms, passes, shapes) if part]
+    told = [
         f"{_tensor(link)} → {link.target.part.label}, argument {link.edges[0].slot or 'output'}"
         for link in links[:8]
     ]
     more = [f"and {len(links) - 8} more"] if len(links) > 8 else []
     count = len(tensors)
     label = " · ".join([*parts, *([f"×{count}"] if parts and count > 1 else [])])
-    return LineTexts(label, head, "\n".join(names + more), count)
+    return LineTexts(label, head, "\n".join(told + more), count)
 
 
 def _heads(line: Line, links: list[Link], heads: Mapping[tuple[int, str], str]) -> str:
