@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import nets  # noqa: E402
+import nets
 
 
 @pytest.fixture(scope="session")

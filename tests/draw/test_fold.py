@@ -35,7 +35,11 @@ def test_depth_closes_deeper_calls(stack):
     drawing = stack.draw(depth=1)
     assert boxes(drawing) == [f"blocks.{i} · Block" for i in range(3)]
     closed = next(node for node in drawing.nodes if node.rows[0].text == "blocks.0.attn · Attention")
-    assert [row.text for row in closed.rows] == ["blocks.0.attn · Attention", "(2, 5, 8)", "8 ops · 288 params"]
+    assert [row.text for row in closed.rows] == [
+        "blocks.0.attn · Attention",
+        "(2, 5, 8)",
+        "8 ops · 288 params",
+    ]
     assert boxes(stack.draw(depth=0)) == []
     assert any("nested deeper than 1" in line for line in drawing.caption)
 

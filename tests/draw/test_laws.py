@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import nets
@@ -88,7 +89,7 @@ def test_counted_levels_are_drawn_levels_and_fall(plan, fold):
     assert table[0].level == 0
     assert [row.level for row in table] == sorted({row.level for row in table})
     closed = [closed_at(graph, row.size) for row in table]
-    assert all(a <= b for a, b in zip(closed, closed[1:], strict=False))
+    assert all(a <= b for a, b in itertools.pairwise(closed))
     if len(table) > 1:
         assert table[-1].level == 1
         assert all(not shape.boxes for shape in [show(graph, closed=closed[-1], runs=runs)])

@@ -113,7 +113,9 @@ def test_argument_slots_only_where_order_matters(residual):
 
 
 def test_named_slots():
-    drawing = tl.trace(lambda m, a, b: torch.where(m > 0, a, b), tuple(torch.ones(2) for _ in range(3))).draw()
+    drawing = tl.trace(
+        lambda m, a, b: torch.where(m > 0, a, b), tuple(torch.ones(2) for _ in range(3))
+    ).draw()
     heads = sorted(e.head for e in drawing.edges if e.head)
     assert heads in (["condition", "input", "other"], ["condition", "other", "self"], ["condition", "x", "y"])
 
@@ -126,7 +128,9 @@ def test_edge_shapes(mlp):
 
 def test_statistics_are_hidden_and_data_buffers_shown(residual):
     def buffers(**given):
-        return sorted(n.rows[0].text for n in residual.draw(**given).nodes if n.rows[0].text.startswith("buffer"))
+        return sorted(
+            n.rows[0].text for n in residual.draw(**given).nodes if n.rows[0].text.startswith("buffer")
+        )
 
     assert buffers() == ["buffer · shift"]
     assert buffers(show_buffers="never") == []
