@@ -41,6 +41,7 @@ class AttentionSite:
         Whether queries and keys are made of the same tensor.
     q, k, v : Edge
         The edges on which queries, keys and values enter: into the fused call, or into the two products.
+        ``q`` is ``None`` where the queries are a parameter.
     mask : Edge or None
         The edge on which a mask or bias enters a fused call.
     scores, softmax : Op or None
@@ -60,7 +61,7 @@ class AttentionSite:
 
     form: Literal["fused", "composed"]
     relation: Literal["self", "cross"]
-    q: Edge
+    q: Edge | None
     k: Edge
     v: Edge
     mask: Edge | None
@@ -77,7 +78,9 @@ class AttentionSite:
     @property
     def roles(self) -> dict[Edge | Op, str]:
         """``q k v mask`` by edge, ``scores softmax output`` by op."""
-        found: dict[Edge | Op, str] = {self.q: "q", self.k: "k", self.v: "v", self.output: "output"}
+        found: dict[Edge | Op, str] = {self.k: "k", self.v: "v", self.output: "output"}
+        if self.q is not None:
+            found[self.q] = "q"
         if self.mask is not None:
             found[self.mask] = "mask"
         if self.scores is not None:
@@ -110,8 +113,8 @@ def attention(trace: Trace) -> list[AttentionSite]:
 def _fused(op: Op) -> AttentionSite | None:
     slots: dict[object, Edge] = {}
     for edge in op.inputs:
-        if len(edge.path) == 2 and not edge.write:
-            slots[edge.path[1]] = edge
+        if len(edge.path) == 2:
+            slots.setdefault(edge.path[1], edge)
     q = slots.get(0) or slots.get("query")
     k = slots.get(1) or slots.get("key")
     v = slots.get(2) or slots.get("value")
@@ -153,14 +156,14 @@ def _composed(softmax: Op) -> AttentionSite | None:
         q, k, rows = keyed
         for values, weights in _downward(softmax, axis):
             v = values.other(weights).edge
-            if v.parent is softmax or is_weight(v) or not _keeps_queries(values, weights, scores, rows):
+            if v is None or is_weight(v) or not _keeps_queries(values, weights, scores, rows):
                 continue
             return _site(scores, softmax, values, q, k, v, over=over, rows=rows)
     return None
 
 
 def _site(
-    scores: Product, softmax: Op, values: Product, q: Edge, k: Edge, v: Edge, *, over: int, rows: int
+    scores: Product, softmax: Op, values: Product, q: Edge | None, k: Edge, v: Edge, *, over: int, rows: int
 ) -> AttentionSite:
     shape = scores.op.shape or ()
     free = [i for i in range(len(shape)) if i not in (over, rows)]
@@ -185,8 +188,8 @@ def _site(
     )
 
 
-def _relation(q: Edge, k: Edge) -> Literal["self", "cross"]:
-    return "self" if source_of(q) == source_of(k) else "cross"
+def _relation(q: Edge | None, k: Edge) -> Literal["self", "cross"]:
+    return "self" if q is not None and source_of(q) == source_of(k) else "cross"
 
 
 def _softmax_axis(op: Op) -> int | None:
@@ -245,7 +248,7 @@ def _downward(softmax: Op, axis: int) -> list[tuple[Product, Edge]]:
     return found
 
 
-def _keys(scores: Product, axis: int) -> tuple[Edge, Edge, int] | None:
+def _keys(scores: Product, axis: int) -> tuple[Edge | None, Edge, int] | None:
     """Queries, keys, and the queries' dimension in the scores; ``None`` if the keys are weights.
 
     The factor that has the softmax's dimension holds the keys; the dimension of the queries is the one
@@ -259,7 +262,7 @@ def _keys(scores: Product, axis: int) -> tuple[Edge, Edge, int] | None:
         return None
     keys, queries = (scores.left, scores.right) if in_left else (scores.right, scores.left)
     own = [i for i, name in enumerate(scores.result) if name not in keys.indices]
-    if not own or is_weight(keys.edge):
+    if not own or keys.edge is None or is_weight(keys.edge):
         return None
     return queries.edge, keys.edge, own[-1]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchlens.analysis.axes import Shape, shape_of
+from torchlens.analysis.axes import Shape
+from torchlens.capture.recording import Path, records_in
 
 if TYPE_CHECKING:
     from torchlens.trace.op import Op
@@ -14,15 +15,14 @@ PRODUCTS = frozenset(["matmul", "mm", "bmm", "baddbmm", "addbmm", "addmm", "eins
 
 
 class Operand(NamedTuple):
-    """One factor: its edge, and for each of its dimensions the name of the index that runs over it."""
+    """One factor: its shape, and for each of its dimensions the name of the index that runs over it.
 
-    edge: Edge
+    ``edge`` is how it gets there; ``None`` for a parameter, which is no op.
+    """
+
+    edge: Edge | None
+    shape: Shape
     indices: tuple[str, ...]
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of the factor."""
-        return shape_of(self.edge)
 
 
 class Product(NamedTuple):
@@ -35,11 +35,16 @@ class Product(NamedTuple):
 
     def other(self, edge: Edge) -> Operand:
         """The factor that ``edge`` is not."""
-        return self.right if edge is self.left.edge or edge == self.left.edge else self.left
+        return self.right if edge == self.left.edge else self.left
 
     def operand(self, edge: Edge) -> Operand | None:
         """The factor that an edge is."""
         return next((item for item in (self.left, self.right) if item.edge == edge), None)
+
+
+class _Factor(NamedTuple):
+    edge: Edge | None
+    shape: Shape
 
 
 def product_of(op: Op) -> Product | None:
@@ -49,39 +54,47 @@ def product_of(op: Op) -> Product | None:
     if op.type == "einsum":
         return _einsum(op)
     added = 1 if op.type in ("baddbmm", "addbmm", "addmm") else 0
-    by_place = {edge.path[1]: edge for edge in op.inputs if len(edge.path) == 2 and not edge.write}
-    first = by_place.get(added) or _named(by_place, "input", "batch1", "mat1")
-    second = by_place.get(added + 1) or _named(by_place, "other", "mat2", "batch2")
-    if first is None or second is None:
+    first = _factor(op, (0, added), "input", "batch1", "mat1")
+    second = _factor(op, (0, added + 1), "other", "mat2", "batch2")
+    if first is None or second is None or len(first.shape) < 2 or len(second.shape) < 2:
         return None
     if op.func_name == "__rmatmul__":
         first, second = second, first
-    left, right = shape_of(first), shape_of(second)
-    if len(left) < 2 or len(right) < 2:
-        return None
-    batch = tuple(f"batch{i}" for i in range(max(len(left), len(right)) - 2))
-    ours = (*batch[len(batch) - len(left) + 2 :], "row", "sum")
-    theirs = (*batch[len(batch) - len(right) + 2 :], "sum", "column")
-    return Product(op, Operand(first, ours), Operand(second, theirs), (*batch, "row", "column"))
+    batch = tuple(f"batch{i}" for i in range(max(len(first.shape), len(second.shape)) - 2))
+    ours = (*batch[len(batch) - len(first.shape) + 2 :], "row", "sum")
+    theirs = (*batch[len(batch) - len(second.shape) + 2 :], "sum", "column")
+    return Product(op, Operand(*first, ours), Operand(*second, theirs), (*batch, "row", "column"))
 
 
-def _named(by_place: dict[object, Edge], *names: str) -> Edge | None:
-    return next((by_place[name] for name in names if name in by_place), None)
+def _factor(op: Op, path: Path, *names: str) -> _Factor | None:
+    """The tensor argument at a path, or under one of the names."""
+    assert op.record is not None
+    given = dict(records_in((op.record.args, op.record.kwargs)))
+    for place in (path, *((1, name) for name in names)):
+        record = given.get(place)
+        if record is not None:
+            edges = sorted((edge for edge in op.inputs if edge.path == place), key=lambda edge: edge.write)
+            edge = edges[0] if edges else None
+            return _Factor(edge, record.facts.shape if record.facts is not None else ())
+    return None
 
 
 def _einsum(op: Op) -> Product | None:
     assert op.record is not None
     spelled = op.record.args[0] if op.record.args else None
-    edges = [edge for edge in op.inputs if not edge.write]
-    if not isinstance(spelled, str) or len(edges) != 2 or "->" not in spelled:
+    paths = [path for path, _ in records_in((op.record.args, op.record.kwargs))]
+    if not isinstance(spelled, str) or len(paths) != 2 or "->" not in spelled:
         return None
     left, _, result = spelled.replace(" ", "").partition("->")
     terms = left.split(",")
-    if len(terms) != 2:
+    factors = [factor for path in paths if (factor := _factor(op, path)) is not None]
+    if len(terms) != 2 or len(factors) != 2:
         return None
-    spelt = [_indices(term, len(shape_of(edge))) for term, edge in zip(terms, edges, strict=True)]
-    made = _indices(result, len(op.shape or ()))
-    return Product(op, Operand(edges[0], spelt[0]), Operand(edges[1], spelt[1]), made)
+    operands = [
+        Operand(*factor, _indices(term, len(factor.shape)))
+        for term, factor in zip(terms, factors, strict=True)
+    ]
+    return Product(op, operands[0], operands[1], _indices(result, len(op.shape or ())))
 
 
 def _indices(term: str, rank: int) -> tuple[str, ...]:
