@@ -106,15 +106,17 @@ def _points(text: str, high: float) -> list[Point]:
 def _snapped(
     curve: list[Point], problem: Problem, solution: Solution, number: int, near: bool
 ) -> list[Point]:
-    """Make a curve start and end exactly at its attachment points, along the flow."""
+    """Make a curve start and end exactly at its attachment points, along the flow.
+
+    Between them it stays: ``dot`` swings far out of the gap where it has to go far across.
+    """
     segment = problem.segments[number]
     start = anchor_out(problem, solution, segment.tail)
     end = anchor_in(problem, solution, segment.head)
     if start[0] == end[0] and (near or all(abs(x - start[0]) < 4 for x, _ in curve)):
         return [start, *straight(start, end)]
-    curve = [start, (start[0], max(curve[1][1], start[1])), *curve[2:]]
-    curve[-2:] = [(end[0], min(curve[-2][1], end[1])), end]
-    return curve
+    curve = [(x, min(max(y, start[1]), end[1])) for x, y in curve]
+    return [start, (start[0], curve[1][1]), *curve[2:-2], (end[0], curve[-2][1]), end]
 
 
 def _source(problem: Problem, ranking: Ranking) -> str:
