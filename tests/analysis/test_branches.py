@@ -1,6 +1,6 @@
 """Branches on tensors: kind, outcome, place, and what ran in which arm."""
 
-# ruff: noqa: RET505, SIM108  (the branches are what is tested)
+# ruff: noqa: RET505  (the branches are what is tested)
 from __future__ import annotations
 
 import linecache
