@@ -16,7 +16,8 @@ LIMIT = 128
 """Frames walked at most; deeper recursion repeats code objects that are already in the chain."""
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OVERRIDES = os.path.abspath(torch.overrides.__file__)
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Location(NamedTuple):
@@ -70,7 +71,8 @@ def location(site: Site) -> Location | None:
     for code, offset in frames(site):
         if is_users(code):
             return Location(code.co_filename, line_of(code, offset), code.co_name)
-        first = first or (code, offset)
+        if first is None and code.co_filename != _OVERRIDES:
+            first = (code, offset)
     if first is None:
         return None
     return Location(first[0].co_filename, line_of(*first), first[0].co_name)

@@ -215,6 +215,11 @@ class Call:
         return self._trace.child_calls(self.index)
 
     @property
+    def output_records(self) -> Any:
+        """What the call returned, with records in place of tensors."""
+        return self._record.output
+
+    @property
     def inputs(self) -> Any:
         """``(args, kwargs)`` of the call with values in place of tensors, ``None`` for unknown ones."""
         return filled(self._record.inputs, read)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
+from torchlens.capture.recording import records_in
 from torchlens.trace.quantities import Count, Flops
 
 if TYPE_CHECKING:
@@ -75,11 +77,13 @@ def _op_line(op: Op, depth: int) -> str:
 
 
 def module_table(trace: Trace, *, depth: int | None = None) -> str:
-    """One row per module call, children indented, with a total that the rows add up to."""
-    rows = [("module", "class", "output", "params", "FLOPs")]
-    for call, level in _in_order(trace):
-        if depth is None or level <= depth:
-            rows.append(_call_row(call, level))
+    """One row per module call, children indented; parameters and FLOPs add up to the totals.
+
+    A parameter counts in the first row that holds it, the FLOPs of an op in its innermost module.
+    With ``depth`` a row stands for everything below it too.
+    """
+    head = ("module", "class", "output", "params", "FLOPs")
+    rows = [head, *(_row(item) for item in module_rows(trace, depth=depth))]
     totals = trace.totals
     rows.append(("total", "", "", f"{int(totals.params):,}", f"{int(totals.flops):,}"))
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
@@ -94,6 +98,66 @@ def module_table(trace: Trace, *, depth: int | None = None) -> str:
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1], foot])
 
 
+@dataclass(slots=True)
+class ModuleRow:
+    """One row of the module table."""
+
+    name: str
+    class_name: str
+    level: int
+    shapes: list[tuple[int, ...]]
+    params: int
+    flops: int
+
+
+def module_rows(trace: Trace, *, depth: int | None = None) -> list[ModuleRow]:
+    """The rows of the module table, in the order of calling; ops outside of modules come last."""
+    rows: list[ModuleRow] = []
+    row_of: dict[int, ModuleRow] = {}
+    counted: set[int] = set()
+    for call, level in _in_order(trace):
+        if depth is None or level <= depth:
+            name = call.label if call.module.address else call.module.class_name
+            row = ModuleRow(name, call.module.class_name, level, _shapes_of(call), 0, 0)
+            rows.append(row)
+        else:
+            assert call.parent is not None
+            row = row_of[call.parent.index]
+        row_of[call.index] = row
+        fresh = [param for param in call.module.params if param.index not in counted]
+        counted.update(param.index for param in fresh)
+        row.params += sum(int(param.numel) for param in fresh)
+    loose = ModuleRow("(elsewhere)", "", 0, [], 0, 0)
+    for op in trace.ops:
+        if op.kind == "call" and op.flops is not None:
+            row = row_of[op.call.index] if op.call is not None else loose
+            row.flops += int(op.flops)
+    loose.params = sum(int(param.numel) for param in trace.params if param.index not in counted)
+    return rows + ([loose] if loose.params or loose.flops else [])
+
+
+def _row(item: ModuleRow) -> tuple[str, str, str, str, str]:
+    shapes = ", ".join(str(shape) for shape in item.shapes[:2])
+    if len(item.shapes) > 2:
+        shapes += f" +{len(item.shapes) - 2}"
+    params = f"{item.params:,}" if item.params else "-"
+    return "  " * item.level + item.name, item.class_name, shapes, params, f"{item.flops:,}"
+
+
+def as_data(trace: Trace) -> dict[str, Any]:
+    """Totals and module rows as plain data."""
+    totals = {name: getattr(trace.totals, name) for name in trace.totals.__slots__}
+    return {
+        "name": trace.name,
+        "completed": trace.completed,
+        "totals": {
+            name: None if value is None else float(value) if name == "func_duration" else int(value)
+            for name, value in totals.items()
+        },
+        "modules": [asdict(row) for row in module_rows(trace)],
+    }
+
+
 def _in_order(trace: Trace) -> list[tuple[Call, int]]:
     """Every module call with its nesting, in the order of calling; without recursion."""
     found: list[tuple[Call, int]] = []
@@ -105,18 +169,6 @@ def _in_order(trace: Trace) -> list[tuple[Call, int]]:
     return found
 
 
-def _call_row(call: Call, level: int) -> tuple[str, str, str, str, str]:
-    own = sum(int(p.numel) for p in call.module.params) if call.pass_index == 1 else 0
-    flops = [op.flops for op in call.ops if op.call is call]
-    known = sum(int(f) for f in flops if f is not None)
-    name = "  " * level + (call.label if call.module.address else call.module.class_name)
-    return name, call.module.class_name, _shape_of(call), f"{own:,}" if own else "-", f"{known:,}"
-
-
-def _shape_of(call: Call) -> str:
-    from torchlens.capture.recording import records_in
-    from torchlens.trace.op import facts
-
-    found = [facts(record) for _, record in records_in(call._record.output)]
-    shapes = [str(f.shape) for f in found if f is not None]
-    return ", ".join(shapes[:2]) + (f" +{len(shapes) - 2}" if len(shapes) > 2 else "")
+def _shapes_of(call: Call) -> list[tuple[int, ...]]:
+    found = [record.facts for _, record in records_in(call.output_records)]
+    return [facts.shape for facts in found if facts is not None]
