@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlens.drawing.fold import Shape, Shown
@@ -47,9 +48,8 @@ def find_focus(trace: Trace) -> Focus | None:
 
 def _block(holding: list[Repeat]) -> Repeat | None:
     """The innermost repeat whose members feed one another, as blocks do and parallel heads do not."""
-    ordered = sorted(holding, key=lambda repeat: len(_calls_around(repeat.calls[0])))
-    chained = [repeat for repeat in ordered if _feeds(repeat.calls[0], repeat.calls[1])]
-    return chained[-1] if chained else (ordered[0] if ordered else None)
+    chained = [repeat for repeat in holding if repeat.chained] or holding[:1]
+    return max(chained, key=lambda r: (len(_calls_around(r.calls[0])), len(r.calls)), default=None)
 
 
 def _calls_around(call: Call | None) -> list[Call]:
@@ -60,23 +60,9 @@ def _calls_around(call: Call | None) -> list[Call]:
     return found
 
 
-def _inside(call: Call, outer: list[Call]) -> bool:
+def _inside(call: Call, outer: Sequence[Call]) -> bool:
     indices = {other.index for other in outer}
     return any(around.index in indices for around in _calls_around(call))
-
-
-def _feeds(first: Call, second: Call) -> bool:
-    """Whether something that ``first`` computes reaches ``second``."""
-    ops, later = first.ops, second.ops
-    if not ops or not later:
-        return False
-    reached = {op.step for op in ops}
-    for op in first._trace.ops[ops[-1].step + 1 : later[-1].step + 1]:
-        if any(edge.parent.step in reached for edge in op.inputs):
-            if op.step >= later[0].step:
-                return True
-            reached.add(op.step)
-    return False
 
 
 def focus_lines(trace: Trace, settings: Settings) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torchlens.drawing.channels import Reading
 from torchlens.drawing.overlay import Layers
 from torchlens.drawing.plan import Plan, hidden
-from torchlens.drawing.rows import class_of, shape_text
+from torchlens.drawing.rows import class_of, counted, shape_text
 from torchlens.drawing.settings import Settings
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _closed(plan: Plan, settings: Settings) -> list[str]:
     if plan.level is not None and plan.level.size:
         lines.append(
             f"Collapse level {plan.level.level:.3g}: modules of up to {plan.level.size} nodes are closed "
-            f"({counted(calls, 'closed box', 'closed boxes')}; {len(shape.nodes)} of {plan.full} nodes drawn)."
+            f"({counted(calls, 'closed box', 'closed boxes')}, {len(shape.nodes)} of {plan.full} nodes)."
         )
     elif calls:
         depth = settings["depth"]
@@ -131,11 +131,6 @@ def _tags(stubs: int, settings: Settings) -> list[str]:
         return []
     hint = "" if settings["long_edges"] == "stub" else ' (long_edges="line" draws all lines)'
     return [f"{counted(stubs, 'far-reaching edge')} drawn as named tags{hint}."]
-
-
-def counted(number: int, name: str, plural: str = "") -> str:
-    """``1 op``, ``3 ops``."""
-    return f"{number:,} {name if number == 1 else plural or name + 's'}"
 
 
 # -- channels ----------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ import torch
 
 from torchlens.drawing.fold import Shape, Shown
 from torchlens.drawing.marks import Mark
+from torchlens.drawing.rows import counted
 from torchlens.drawing.scene import Row
 from torchlens.drawing.settings import Settings
 from torchlens.drawing.themes import THEMES
 from torchlens.trace.op import Op
 
 if TYPE_CHECKING:
+    from torchlens.capture.recording import EditRecord
     from torchlens.trace.trace import Trace
 
 
@@ -40,8 +42,9 @@ def changes(trace: Trace) -> Changes:
     for edit in trace.edits:
         for label in edit.labels:
             if label in labels:
-                found.edited[labels[label].step] = bool(edit.inferred)
-    clean: Trace | None = getattr(trace, "parent", None)
+                step = labels[label].step
+                found.edited[step] = edit.inferred and found.edited.get(step, True)
+    clean = trace.parent
     if clean is None:
         found.unclear = "The clean run is gone, so only the edits are marked."
     elif not _same_inputs(trace, clean):
@@ -131,15 +134,16 @@ def change_marks(shape: Shape, settings: Settings) -> dict[Shown, Mark]:
 def caption_lines(trace: Trace) -> list[str]:
     """How many ops were edited and changed, or why that is not known."""
     found = changes(trace)
-    lines = [f"Edited: {len(found.edited)} ops by {_edits(trace.edits)}."]
+    lines = [f"Edited: {counted(len(found.edited), 'op')} by {_edits(trace.edits)}."]
     if any(found.edited.values()):
         lines.append("Dashed outlines are inferred from the record, not confirmed by an op.")
     if found.unclear:
         return [*lines, found.unclear]
-    return [*lines, f"Changed: {len(found.changed)} of {found.compared} other ops differ from the clean run."]
+    moved = f"{len(found.changed)} of {found.compared} other values differ from the clean run"
+    return [*lines, f"Changed: {moved}."]
 
 
-def _edits(edits: Sequence[Any]) -> str:
+def _edits(edits: Sequence[EditRecord]) -> str:
     shown = [f"{edit.action} at {edit.site}" for edit in edits[:3]]
     more = f" and {len(edits) - 3} more" if len(edits) > 3 else ""
     return ", ".join(shown) + more

@@ -52,6 +52,11 @@ def calls_name(calls: Sequence[Call]) -> str:
     return f"{address}:{passes_text([c.pass_index for c in calls])}"
 
 
+def counted(number: int, name: str, plural: str = "") -> str:
+    """``1 op``, ``3 ops``."""
+    return f"{number:,} {name if number == 1 else plural or name + 's'}"
+
+
 def times(count: int) -> str:
     """``(x4)`` behind the title of what ran several times."""
     return f" (x{count})" if count > 1 else ""
@@ -162,11 +167,13 @@ def out_shapes(scope: Scope, units: Sequence[Unit]) -> list[tuple[int, ...] | No
 
 def _run_rows(node: Shown) -> list[Row]:
     first, last = node.scopes[0], node.scopes[-1]
-    names = calls_name(first.calls)
-    if len(node.scopes) > 1:
-        names += f"–{calls_name(last.calls)}"
-    title = f"+{len(node.scopes)} more {class_of(first)} ({names})"
-    return [Row(title, "title"), *_detail(inside_text(node.units))]
+    home = node.around.calls[0].module.address if node.around.calls else ""
+    names = [calls_name(scope.calls) for scope in dict.fromkeys((first, last))]
+    short = "–".join(name.removeprefix(f"{home}.") if home else name for name in names)
+    return [
+        Row(f"+{len(node.scopes)} more {class_of(first)} ({short})", "title"),
+        *_detail(inside_text(node.units)),
+    ]
 
 
 # -- extra rows --------------------------------------------------------------------------------

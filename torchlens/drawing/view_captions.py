@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from torchlens.drawing.captions import counted, top_lines
+from torchlens.drawing.captions import top_lines
 from torchlens.drawing.marks import NONFINITE
 from torchlens.drawing.overlay import Layers
 from torchlens.drawing.plan import Plan
+from torchlens.drawing.rows import counted
 from torchlens.drawing.settings import Settings
 
 if TYPE_CHECKING:
