@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._subclasses import FakeTensorMode as FakeTensorMode
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parameter import UninitializedTensorMixin as UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -62,6 +63,14 @@ def storage_key(tensor: torch.Tensor) -> int | None:
         return None
 
 
+def storage_guard(tensor: torch.Tensor) -> StorageWeakRef | None:
+    """While it lives, no other storage gets the same :func:`storage_key`; the memory may go."""
+    try:
+        return StorageWeakRef(tensor.untyped_storage())
+    except (NotImplementedError, RuntimeError, AttributeError):
+        return None
+
+
 def version_of(tensor: torch.Tensor) -> int | None:
     """Count of in-place writes to a tensor's memory, ``None`` for inference tensors."""
     try:
@@ -76,7 +85,7 @@ def saved_tensor_hooks_active() -> bool:
     try:
         return top(True) is not None
     except TypeError:  # before torch 2.6 the function takes no argument
-        return top() is not None
+        return top() is not None  # type: ignore[call-arg]
 
 
 def dynamo_loaded() -> bool:

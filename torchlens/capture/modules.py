@@ -85,7 +85,6 @@ def walk(roots: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module, bool]]:
 
 def modules_of_callable(function: Callable[..., Any]) -> dict[str, nn.Module]:
     """The modules that a plain function works with: of its object, its closure and its globals."""
-    function = inspect.unwrap(function)
     while hasattr(function, "func") and hasattr(function, "args"):  # functools.partial
         function = function.func
     owner = getattr(function, "__self__", None)
@@ -93,6 +92,7 @@ def modules_of_callable(function: Callable[..., Any]) -> dict[str, nn.Module]:
         return {"": owner}
     if isinstance(function, nn.Module):
         return {"": function}
+    function = inspect.unwrap(function)
     found: dict[str, nn.Module] = {}
     if owner is not None and hasattr(owner, "__dict__"):
         found.update({n: m for n, m in vars(owner).items() if isinstance(m, nn.Module)})
@@ -123,6 +123,7 @@ class ModuleStack:
         self.calls: list[ModuleCall] = []
         self.current = -1
         self.boundary: FrameType | None = None
+        self.on_enter: Callable[[Any], None] | None = None
         self.on_exit: Callable[[int, nn.Module, Any, Any, Any], None] | None = None
         self._stack: list[tuple[int, FrameType | None, FrameType | None]] = []
         self._index = index
@@ -152,7 +153,8 @@ class ModuleStack:
 
     def release(self) -> None:
         """Let go of the run that this stack belonged to."""
-        self.calls, self.on_exit, self._index, self._enter = [], None, {}, no_module
+        self.calls, self.on_enter, self.on_exit = [], None, None
+        self._index, self._enter = {}, no_module
 
     def site(self, frame: FrameType | None) -> tuple[Any, ...]:
         """Chain of sites from ``frame`` to the innermost open module call.
@@ -182,6 +184,8 @@ class ModuleStack:
         if index is None:
             index = self._enter(module)
         site = self.site(_caller(outer))
+        if self.on_enter is not None:
+            self.on_enter(args)
         self.calls.append(ModuleCall(index, self.current, site, self._ops()))
         self.current = len(self.calls) - 1
         self.boundary = frame

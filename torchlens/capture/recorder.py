@@ -33,9 +33,9 @@ from torchlens.capture.recording import (
     TensorRecord,
 )
 from torchlens.capture.regions import Region, region_of
-from torchlens.capture.sources import Sources, twin
+from torchlens.capture.sources import Sources
 from torchlens.capture.values import ValueStore
-from torchlens.capture.writers import WHOLE, Target, keyword_targets
+from torchlens.capture.writers import GEOMETRY, WHOLE, Target, keyword_targets
 
 Keep = bool | Callable[[str, int], bool]
 """Whether outputs are kept: always, never, or by function name and op number."""
@@ -139,10 +139,10 @@ class Recorder(TorchFunctionMode):
             note_context(self.recording.contexts, len(self._log), plan.draws, args, kwargs)
         self.depth += 1
         try:
-            held_args = self._held(args)
             sources, stack, log = self.sources, self.stack, self._log
-            held_kwargs = self._held_keywords(kwargs) if kwargs else _NO_KEYWORDS
             seen = self._earlier_writes(args, kwargs) if sources.writes else ()
+            held_args = self._held(args)
+            held_kwargs = self._held_keywords(kwargs) if kwargs else _NO_KEYWORDS
             targets = self._guard(plan, args, kwargs) if kwargs or plan.writer is not None else None
             versions = self._versions(args, kwargs) if plan.watched else None
             frame = sys._getframe(1)
@@ -263,6 +263,7 @@ class Recorder(TorchFunctionMode):
             record.kept = tensor.detach()
         else:
             record.facts = facts_of(tensor)
+            self.sources.hold(tensor)
         if self._inspect is not None and self.recording.finite is not None:
             finite = self.recording.finite
             status = self._inspect(tensor)
@@ -284,8 +285,11 @@ class Recorder(TorchFunctionMode):
             return None
         with no_torch_function(), torch.no_grad():
             for target in targets:
-                self.values.before_write(target.tensor, target.index, written_region(target))
-        return targets
+                if target.index is GEOMETRY or "out" in kwargs:
+                    self.values.freeze(target.tensor)
+                if target.index is not GEOMETRY:
+                    self.values.before_write(target.tensor, target.index, written_region(target))
+        return [target for target in targets if target.index is not GEOMETRY] or None
 
     def _after_write(
         self,
@@ -318,10 +322,18 @@ class Recorder(TorchFunctionMode):
         found: list[Any] = []
         with no_torch_function():
             for path, tensor in _paths((args, kwargs or {}), ()):
-                record = self.sources.peek(tensor)
-                if record is not None:
-                    found += [(path, w, full) for w, full in self.sources.writes_since(tensor, record)]
+                found += [(path, write, full) for write, full in self.sources.renew(tensor)]
         return tuple(found)
+
+    def known_before(self, tensor: torch.Tensor, step: int) -> TensorRecord | None:
+        """The record that stood for a tensor before call ``step``, whatever was written since."""
+        record = self.sources.peek(tensor)
+        if record is None or record.source != "op" or record.index < step:
+            return record
+        for earlier in reversed(self.records):
+            if (earlier.source != "op" or earlier.index < step) and earlier.stands_for(tensor):
+                return earlier
+        return record
 
     @contextmanager
     def own_work(self) -> Iterator[None]:
@@ -354,9 +366,11 @@ class Recorder(TorchFunctionMode):
         if setter and plan.name == "data" and len(args) > 1 and isinstance(args[1], torch.Tensor):
             with no_torch_function():
                 source = self.sources.find(args[1])
-                self.sources.find(args[0]).freeze()
-                self.sources.known[id(args[0])] = twin(source, args[0])
-            return func(*args, **kwargs)
+                self.values.freeze(args[0])
+            func(*args, **kwargs)
+            with no_torch_function():
+                self.sources.adopt(args[0], source)
+            return None
         out = func(*args, **kwargs)
         if (
             isinstance(out, torch.Tensor)
@@ -397,6 +411,7 @@ class Recorder(TorchFunctionMode):
             record.kept = tensor.detach()
         else:
             record.facts = facts_of(tensor)
+            self.sources.hold(tensor)
         self.sources.known[id(tensor)] = record
         self.records.append(record)
         return record

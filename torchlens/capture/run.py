@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from torchlens._torch_compat import no_torch_function
-from torchlens.capture.arguments import named_arguments, template, tensors_in
+from torchlens.capture.arguments import flat_tensors, named_arguments, template, tensors_in
 from torchlens.capture.audit import DispatchAudit
 from torchlens.capture.autograd import saved_bytes
 from torchlens.capture.clock import Clock, clock_for
@@ -109,7 +109,7 @@ class _Run:
         self.recorder.use_clock(self.clock.now)
         self.stack = ModuleStack(index=self.table.index, enter=self._enter, ops=self.recorder.steps)
         self.stack.calls = self.recording.module_calls
-        self.stack.on_exit = self._on_exit
+        self.stack.on_enter, self.stack.on_exit = self._renew, self._on_exit
         self.recorder.stack = self.stack
         self.stance = EagerStance()
 
@@ -205,9 +205,10 @@ class _Run:
             )
         with no_torch_function():
             for address, tensor in tensors_in(output, "output"):
-                found = self.recorder.sources.find(tensor)
-                seen = tuple(((), w, full) for w, full in self.recorder.sources.writes_since(tensor, found))
-                self.recording.outputs.append(OutputRecord(address, found, seen))
+                sources = self.recorder.sources
+                sources.find(tensor)
+                seen = tuple(((), w, full) for w, full in sources.renew(tensor))
+                self.recording.outputs.append(OutputRecord(address, sources.find(tensor), seen))
 
     def _enter(self, module: nn.Module) -> int:
         self.stance.ensure()
@@ -222,19 +223,26 @@ class _Run:
             name = self.recording.modules[call.module].class_name
             self.recorder.record_opaque(name, args, kwargs, output, position)
             call.end_op = self.recorder.step
-        known = self._known
-        call.inputs = (template(args, known), template(kwargs, known) if kwargs else {})
-        call.output = template(output, known)
+
+        def before(tensor: torch.Tensor) -> TensorRecord | None:
+            return self.recorder.known_before(tensor, call.first_op)
+
+        call.inputs = (template(args, before), template(kwargs, before) if kwargs else {})
+        self._renew(output)
+        call.output = template(output, self.recorder.sources.peek)
+
+    def _renew(self, value: Any) -> None:
+        """Note the present content of tensors that were written through another alias."""
+        if self.recorder.sources.writes:
+            with self.recorder.own_work():
+                for tensor in flat_tensors(value):
+                    self.recorder.sources.renew(tensor)
 
     def _is_opaque(self, module: nn.Module, output: Any) -> bool:
         """Whether a call recorded nothing and yet returned a tensor that nothing else explains."""
         if isinstance(module, torch.jit.ScriptModule):
             return any(True for _ in tensors_in(output, ""))
         return any(not self.recorder.sources.explains(tensor) for _, tensor in tensors_in(output, ""))
-
-    def _known(self, tensor: torch.Tensor) -> TensorRecord | None:
-        """The record of a tensor at a module's border, if it has one; no constant is made up for it."""
-        return self.recorder.sources.peek(tensor)
 
 
 def class_name_of(function: Callable[..., Any]) -> str:

@@ -16,10 +16,13 @@ import torch
 from torchlens._torch_compat import (
     is_transform_wrapper,
     no_torch_function,
+    storage_guard,
     storage_key,
     transform_level,
     unwrap_transform,
+    version_of,
 )
+from torchlens.capture.facts import facts_of
 from torchlens.capture.recording import TensorRecord
 from torchlens.capture.regions import Region, covers, overlap, region_of
 
@@ -39,15 +42,36 @@ class Sources:
         self.known: dict[int, TensorRecord] = {}
         self.writes: dict[int, list[Write]] = {}
         self.unknown = unknown
-        self._by_storage: dict[int, TensorRecord] = {}
+        self._by_storage: dict[int, list[TensorRecord]] = {}
         self._by_node: dict[Any, TensorRecord] = {}
         self._order = records
         self._indexed = 0
+        self._held: list[Any] = []
 
     def alias(self, tensor: torch.Tensor, of: torch.Tensor) -> None:
         """``tensor`` is the same state as ``of`` (``.data``, ``as_subclass``)."""
         if tensor is not of:
-            self.known[id(tensor)] = twin(self.find(of), tensor)
+            self.adopt(tensor, self.find(of))
+
+    def adopt(self, tensor: torch.Tensor, record: TensorRecord) -> TensorRecord:
+        """From now on ``tensor`` is known as the state that ``record`` stands for."""
+        made = self.known[id(tensor)] = twin(record, tensor)
+        self._order.append(made)
+        return made
+
+    def hold(self, tensor: torch.Tensor) -> None:
+        """Keep the identity of a tensor's memory from being given to another's, but not the memory."""
+        guard = storage_guard(tensor)
+        if guard is not None:
+            self._held.append(guard)
+
+    def renew(self, tensor: torch.Tensor) -> list[Seen]:
+        """Later writes that the content depends on; if there are any, a record of the present state."""
+        record = self.peek(tensor)
+        writes = self.writes_since(tensor, record) if record is not None else []
+        if record is not None and writes:
+            self.adopt(tensor, record)
+        return writes
 
     def peek(self, tensor: torch.Tensor) -> TensorRecord | None:
         """The record of this very object, if it has one."""
@@ -65,8 +89,7 @@ class Sources:
             found = self._explain(tensor)
         if found is None:
             found = self.unknown(tensor)
-        self.known[id(tensor)] = found if found.stands_for(tensor) else twin(found, tensor)
-        return self.known[id(tensor)]
+        return found if found.stands_for(tensor) else self.adopt(tensor, found)
 
     def explains(self, tensor: torch.Tensor) -> bool:
         """Whether something known stands behind a tensor."""
@@ -86,9 +109,10 @@ class Sources:
             tensor = inner
         self._index()
         key = storage_key(tensor)
-        if key is not None and key in self._by_storage:
-            record = self._by_storage[key]
-            if record.kept is not None or record.live() is not None:
+        mine = region_of(tensor)
+        for record in reversed(self._by_storage.get(key, []) if key is not None else []):
+            known_as = record.live() if record.kept is None else record.kept
+            if known_as is None or overlap(region_of(known_as), mine):
                 return record
         return self._by_graph(tensor)
 
@@ -101,7 +125,7 @@ class Sources:
                 continue
             key = storage_key(tensor)
             if key is not None:
-                self._by_storage[key] = record
+                self._by_storage.setdefault(key, []).append(record)
             if live is not None and live.grad_fn is not None:
                 self._by_node[live.grad_fn] = record
         self._indexed = len(self._order)
@@ -127,6 +151,8 @@ class Sources:
         """A call wrote ``region`` of the memory of ``tensor``; the result is ``record``."""
         key = storage_key(tensor)
         if key is not None:
+            if key not in self.writes:
+                self.hold(tensor)
             self.writes.setdefault(key, []).append((step, region, region_of(tensor), record))
 
     def writes_since(self, tensor: torch.Tensor, record: TensorRecord) -> list[Seen]:
@@ -153,9 +179,15 @@ class Sources:
 
 
 def twin(record: TensorRecord, tensor: torch.Tensor) -> TensorRecord:
-    """The same state under another object."""
-    copy = TensorRecord(
-        record.source, record.index, record.slot, weakref.ref(tensor), record.kept, record.version
+    """The same origin under another object, with the content that this object has now."""
+    made = TensorRecord(
+        record.source, record.index, record.slot, weakref.ref(tensor), None, version_of(tensor)
     )
-    copy.history, copy.stamp, copy.lost, copy.facts = record.history, record.stamp, record.lost, record.facts
-    return copy
+    if is_transform_wrapper(tensor):
+        made.kept, made.version, made.facts = record.kept, record.version, record.facts
+        made.history, made.stamp, made.lost = record.history, record.stamp, record.lost
+    elif record.kept is not None or record.lost is not None:
+        made.kept = tensor.detach()
+    else:
+        made.facts = facts_of(tensor)
+    return made

@@ -112,6 +112,17 @@ class ValueStore:
                 self._by_storage.setdefault(key, []).append(record)
         self._indexed = len(self._records)
 
+    def freeze(self, tensor: torch.Tensor) -> None:
+        """Keep what is known of a tensor object apart from it: its sizes or its memory will change."""
+        self._index()
+        key = storage_key(tensor)
+        if key is None:
+            return
+        self._written.add(key)
+        for record in self._by_storage.get(key, ()):
+            if record.kept is tensor:
+                record.freeze()
+
     def before_write(self, tensor: torch.Tensor, index: Any, written: Region | None) -> None:
         """Put the content aside that a write to ``tensor[index]`` is about to replace."""
         self._index()

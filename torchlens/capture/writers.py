@@ -15,6 +15,9 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 WHOLE = object()
 """Index of a write that may touch all of its target."""
 
+GEOMETRY = object()
+"""Index of a call that changes sizes, strides or memory of its target and no element."""
+
 
 class Target(NamedTuple):
     """A tensor about to be written and the index of the part (``WHOLE`` unless indexed)."""
@@ -58,6 +61,22 @@ NOT_WRITING = frozenset(
 )
 """Names with a trailing underscore that leave every element as it is."""
 
+RESHAPING = frozenset(
+    [
+        "t_",
+        "transpose_",
+        "swapaxes_",
+        "swapdims_",
+        "squeeze_",
+        "unsqueeze_",
+        "as_strided_",
+        "set_",
+        "resize_",
+        "resize_as_",
+    ]
+)
+"""Methods after which the same object has another shape or other memory."""
+
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
@@ -86,6 +105,11 @@ def _targets(*values: Any) -> Iterator[Target]:
 def first_argument(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Target]:
     """Writer of methods with a trailing underscore and of ``inplace=True``."""
     return _targets(argument(args, kwargs, 0, "input", "self", "tensor", "tensors"))
+
+
+def geometry(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Target]:
+    """Writer of methods that change the object and not its elements."""
+    yield Target(args[0], GEOMETRY)
 
 
 def every_list(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Target]:
@@ -173,6 +197,8 @@ def writer_of(func: Any, name: str) -> Writer | None:
     """How a function writes whatever its keywords are, or ``None``."""
     if name == "__setitem__":
         return set_item
+    if name in RESHAPING:
+        return geometry
     if name in INPLACE_OPERATORS:
         return first_argument
     module = getattr(func, "__module__", None) or ""
