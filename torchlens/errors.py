@@ -78,6 +78,26 @@ class CaptureError(TorchLensError, RuntimeError):
         self.remedy = remedy
 
 
+class InterventionError(TorchLensError, RuntimeError):
+    """An edit that cannot be made; the trace is as it was.
+
+    Attributes
+    ----------
+    code : str
+        Stable identifier of the problem.
+    op : str
+        Label of the op that it is about, empty if about none.
+    remedy : str
+        What to do instead.
+    """
+
+    def __init__(self, problem: str, *, code: str, remedy: str, op: str = "") -> None:
+        super().__init__(f"{problem} {remedy}")
+        self.code = code
+        self.op = op
+        self.remedy = remedy
+
+
 class TorchLensWarning(UserWarning):
     """Something was done differently from what was asked, or could not be checked.
 

@@ -1,0 +1,109 @@
+"""What has to run again after an edit: the calls that depend on it, and those on memory they write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torchlens.capture.recording import CallRecord, TensorRecord, records_in
+from torchlens.interventions.memory import Key, Memory, key_of
+from torchlens.trace.build import dependencies
+
+
+@dataclass(slots=True)
+class Affected:
+    """The work of one replay.
+
+    Attributes
+    ----------
+    changed : set of Key
+        Edited sources and calls, and every call that depends on one.
+    run : list of int
+        Steps to execute, in order.
+    bases : set of int
+        Steps whose result stays as recorded but is needed on memory of its own.
+    live : set of int
+        Groups of memory that are replayed as a whole.
+    """
+
+    changed: set[Key]
+    run: list[int] = field(default_factory=list)
+    bases: set[int] = field(default_factory=set)
+    live: set[int] = field(default_factory=set)
+
+
+def affected_by(memory: Memory, edited: Iterable[Key]) -> Affected:
+    """What depends on the edited sources and calls."""
+    edited = set(edited)
+    found = Affected(set(edited))
+    first = min((index + 1 if source == "op" else 0 for source, index in edited), default=0)
+    dependent: set[int] = set()
+    for step in range(first, len(memory.calls)):
+        call = memory.calls[step]
+        if not call.failed and depends_on(call, found.changed):
+            dependent.add(step)
+            found.changed.add(("op", step))
+    edited_steps = {index for source, index in edited if source == "op"}
+    run = dependent | _on_live_memory(memory, found, dependent, edited_steps, edited)
+    found.bases = {step for step in run if step not in dependent and _is_base(memory, step, found.live)}
+    found.run = sorted(run)
+    return found
+
+
+def depends_on(call: CallRecord, changed: set[Key]) -> bool:
+    """Whether a call reads something that changed."""
+    if call.writes_seen:
+        return any(key_of(record) in changed for _, record, _ in dependencies(call))
+    return any(_holds(value, changed) for value in call.args) or (
+        bool(call.kwargs) and any(key_of(r) in changed for _, r in records_in(call.kwargs))
+    )
+
+
+def _holds(value: object, changed: set[Key]) -> bool:
+    if isinstance(value, TensorRecord):
+        return (value.source, value.index) in changed
+    if isinstance(value, (tuple, list, dict, slice)):
+        return any(key_of(record) in changed for _, record in records_in(value))
+    return False
+
+
+def _on_live_memory(
+    memory: Memory, found: Affected, dependent: set[int], edited_steps: set[int], edited: set[Key]
+) -> set[int]:
+    """Steps of every call on memory that the replay writes to; marks that memory as live."""
+    if not memory.written:
+        return set()
+    waiting = [*dependent, *edited_steps]
+    for key in edited:
+        if key[0] != "op":
+            waiting += _open(memory, found, memory.groups(memory.of(key)))
+    run: set[int] = set()
+    visited: set[int] = set()
+    while waiting:
+        step = waiting.pop()
+        if step in visited:
+            continue
+        visited.add(step)
+        groups = memory.groups_of_call(step)
+        waiting += _open(memory, found, groups)
+    for group in found.live:
+        run.update(step for step in memory.members.get(group, ()) if not memory.calls[step].failed)
+    return run
+
+
+def _open(memory: Memory, found: Affected, groups: Iterable[int]) -> list[int]:
+    """Mark groups as live; the calls on them that were not known before."""
+    steps: list[int] = []
+    for group in groups:
+        if group not in found.live:
+            found.live.add(group)
+            steps += memory.members.get(group, ())
+    return steps
+
+
+def _is_base(memory: Memory, step: int, live: set[int]) -> bool:
+    """Whether a call only brings memory of a group into being, from nothing of that group."""
+    call = memory.calls[step]
+    if step in memory.targets or any(record.kept is None for record in call.outs):
+        return False
+    return not any(memory.group(record) in live for _, record in records_in((call.args, call.kwargs)))

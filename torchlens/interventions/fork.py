@@ -1,0 +1,195 @@
+"""Forks: traces that share every value with their parent until an edit changes it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from torchlens.capture.recording import EditRecord, Recording
+from torchlens.errors import InterventionError, InvalidArgumentError, short
+from torchlens.interventions.actions import Action, as_action
+from torchlens.interventions.apply import chosen_outputs
+from torchlens.interventions.memory import Key
+from torchlens.interventions.replay import Hit, replay
+from torchlens.interventions.rewrite import shared
+from torchlens.interventions.sites import Site
+from torchlens.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from torchlens.trace.op import Op
+
+EDITABLE = ("call", "input", "buffer", "constant")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit of a fork: its site and action, and what it hit when it was made."""
+
+    site: Site
+    action: Action
+    places: tuple[tuple[int, Key, tuple[int, ...]], ...]
+    """Step in the trace, source, and outputs of each op."""
+
+
+class Fork(Trace):
+    """A trace with edits of its own; made by :meth:`torchlens.Trace.fork`.
+
+    It shares values with the trace it came from until an edit changes them, and refers to that trace
+    weakly: a parent may be dropped.  Ops read before an edit keep showing the values of then.
+    """
+
+    def __init__(self, parent: Trace, *, name: str | None = None) -> None:
+        super().__init__(shared(parent.recording, name=name))
+        self._parent = ref(parent)
+        self._edits: list[Edit] = list(getattr(parent, "_edits", ()))
+
+    @property
+    def parent(self) -> Trace | None:
+        return self._parent()
+
+    def do(self, site: Any, action: Any) -> Fork:
+        """Make an edit, and recompute what depends on it from kept values.
+
+        Everything else stays as recorded, the draws of random numbers included.  An op that writes in
+        place is edited in place: whoever reads that memory afterwards sees the edit.
+
+        Parameters
+        ----------
+        site : Site
+            Such as ``tl.label("relu_1_2")`` or ``tl.func("relu") & tl.in_module("layer2")``.
+        action : Action or callable
+            Such as ``tl.zero()``, or ``f(value, op) -> value``.
+
+        Returns
+        -------
+        Fork
+            This fork.
+
+        Raises
+        ------
+        InterventionError
+            If the site matches nothing, a value is not there, the new one does not fit, or an op cannot
+            be run again.  The fork is then as it was.
+        """
+        chosen, change = as_site(site), as_action(action)
+        self._check()
+        hits = [Hit(op, key_of_op(self, op), outputs, change) for op, outputs in self._matching(chosen)]
+        made = replay(self.recording, hits=hits, earlier=self._earlier(), label=self._label)
+        places = tuple((hit.op.step, hit.key, hit.outputs) for hit in hits)
+        labels = tuple(hit.op.label for hit in hits)
+        note_edit(made, EditRecord(str(chosen), str(change), "replay", labels), [p[0] for p in places])
+        self._edits.append(Edit(chosen, change, places))
+        self._become(made)
+        return self
+
+    def rerun(self, model: Callable[..., Any], inputs: Any = (), keywords: Any = None) -> Fork:
+        """Run the model again with this fork's edits made live; other inputs are allowed.
+
+        Each edit is made where the ops that it hit stand now: the same call, by order, of the same
+        function inside the same module call.
+
+        Parameters
+        ----------
+        model : callable
+            The model, or another of the same structure.
+        inputs, keywords : object
+            As for :func:`torchlens.trace`.
+
+        Returns
+        -------
+        Fork
+            This fork, with the values of that run.
+        """
+        from torchlens.interventions.live import rerun
+
+        recording, edits = rerun(self, model, inputs, keywords)
+        self._edits = edits
+        self._become(recording)
+        return self
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _become(self, recording: Recording) -> None:
+        """Take another recording; everything built from the old one is built again when asked for."""
+        kept = {"_parent": self._parent, "_edits": self._edits}
+        self.__dict__.clear()
+        self.__dict__.update(kept, recording=recording)
+
+    def _check(self) -> None:
+        if self.recording.fake:
+            raise InterventionError(
+                "This trace was made with fake=True and has no values to edit.",
+                code="edit_trace_fake",
+                remedy="Trace the model with real tensors.",
+            )
+
+    def _label(self, step: int) -> str:
+        return self.recorded_ops(step, step + 1)[0].label
+
+    def _matching(self, site: Site) -> list[tuple[Op, tuple[int, ...]]]:
+        found = [op for op in self.ops if op.kind in EDITABLE and not op.failed and site.matches(op)]
+        if not found:
+            raise no_match(site, self)
+        return [(op, chosen_outputs(len(op.records), site.outputs(op), op.label)) for op in found]
+
+    def _earlier(self) -> list[Hit]:
+        return [
+            Hit(self.ops[step], key, outputs, edit.action)
+            for edit in self._edits
+            for step, key, outputs in edit.places
+        ]
+
+
+def as_site(site: Any) -> Site:
+    """Refuse what is no site."""
+    if isinstance(site, Site):
+        return site
+    raise InvalidArgumentError(
+        f"site={short(site)} is not a site.",
+        code="site_invalid",
+        argument="site",
+        value=site,
+        remedy='Pass tl.label("relu_1_2"), tl.func("relu"), tl.module("layer1") or tl.where(f).',
+    )
+
+
+def key_of_op(trace: Trace, op: Op) -> Key:
+    """Source and index of what an op makes."""
+    return ("op", trace.call_index(op)) if op.kind == "call" else (op.kind, op.records[0].index)
+
+
+def note_edit(recording: Recording, record: EditRecord, steps: list[int]) -> None:
+    """Add an edit and the ops that confirm it to a recording."""
+    recording.edited[len(recording.edits)] = steps
+    recording.edits.append(record)
+
+
+def no_match(site: Site, trace: Trace) -> InterventionError:
+    """The error for a site without ops, with the nearest names."""
+    from torchlens.errors import nearest
+
+    names = [str(getattr(part, "name", "") or getattr(part, "address", "")) for part in _leaves(site)]
+    known = [*(layer.label for layer in trace.layers), *(a for m in trace.modules for a in m.addresses)]
+    known += sorted({op.func_name for op in trace.ops})
+    close = list(dict.fromkeys(hint for name in names for hint in nearest(name, known) if name))
+    outputs = [name for name in names if name.startswith("output_") and name in known]
+    hint = f"Closest: {', '.join(close)}." if close else "print(trace) lists all ops."
+    if outputs:
+        hint = f"Edit the op that makes {outputs[0]}: {trace[outputs[0]].parents[0].label}."
+    return InterventionError(f"The site {site} matches no op.", code="edit_site_no_match", remedy=hint)
+
+
+def _leaves(site: Site) -> list[Site]:
+    parts = site.parts()
+    return [leaf for part in parts for leaf in _leaves(part)] if parts else [site]
+
+
+def attach(trace: Trace, records: list[EditRecord]) -> Trace:
+    """A fork that carries edits known only from a record, each of them inferred."""
+    fork = trace.fork()
+    for record in records:
+        fork.recording.edits.append(dataclasses.replace(record, inferred=True))
+    return fork

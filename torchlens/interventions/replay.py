@@ -1,0 +1,309 @@
+"""Replay: run again what depends on an edit, from kept values, and write a new recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from torchlens._torch_compat import no_torch_function, version_of
+from torchlens.capture.arguments import filled, flat_tensors
+from torchlens.capture.context import given_generators, restored
+from torchlens.capture.facts import facts_of
+from torchlens.capture.recorder import written_region
+from torchlens.capture.recording import CallRecord, ReadRecord, Recording, TensorRecord
+from torchlens.capture.state import RandomState
+from torchlens.capture.values import ValueStore, read
+from torchlens.capture.writers import RESHAPING, Target
+from torchlens.errors import InterventionError
+from torchlens.interventions.actions import Action
+from torchlens.interventions.affected import affected_by
+from torchlens.interventions.apply import changed, write_back, written_to
+from torchlens.interventions.copies import Copies, cloned, equal, with_generators
+from torchlens.interventions.memory import Key, Memory, key_of, plan_of, targets_of
+from torchlens.interventions.rewrite import rewritten
+
+if TYPE_CHECKING:
+    from torchlens.trace.op import Op
+
+RERUN = "Run the model again with fork.rerun(model, x)."
+SAVE = "Trace again with save=True, or with a save= that covers it."
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One op that an edit is about, and which of its outputs."""
+
+    op: Op
+    key: Key
+    outputs: tuple[int, ...]
+    action: Action
+
+
+def replay(
+    recording: Recording, *, hits: list[Hit], earlier: list[Hit], label: Callable[[int], str]
+) -> Recording:
+    """A new recording in which ``hits`` are made; ``earlier`` edits are made again where recomputed.
+
+    Parameters
+    ----------
+    recording : Recording
+        Left untouched.
+    hits, earlier : list of Hit
+    label : callable
+        Names the op of a call for messages.
+    """
+    return _Replay(recording, hits, earlier, label).run()
+
+
+class _Replay:
+    """The steps of one replay.
+
+    ``now`` holds the tensors of this replay by the record they stand in for, ``new`` the records of
+    those that changed.
+    """
+
+    def __init__(
+        self, recording: Recording, hits: list[Hit], earlier: list[Hit], label: Callable[[int], str]
+    ) -> None:
+        self.recording = recording
+        self.calls = recording.calls
+        self.label = label
+        self.hits = {hit.key: hit for hit in hits}
+        self.earlier: dict[Key, list[Hit]] = {}
+        for hit in earlier:
+            self.earlier.setdefault(hit.key, []).append(hit)
+        self.memory = Memory(recording)
+        self.work = affected_by(self.memory, self.hits)
+        self.running = set(self.work.run)
+        self.copies = Copies()
+        self.now: dict[int, torch.Tensor] = {}
+        self.new: dict[int, TensorRecord] = {}
+        self.records: list[TensorRecord] = []
+        self.values = ValueStore(self.records)
+        self.ready: dict[tuple[Key, int], torch.Tensor] = {}
+        self.reads = [item for item in recording.reads if key_of(item.tensor) in self.work.changed]
+
+    def run(self) -> Recording:
+        """Check what can be checked, then recompute."""
+        self._check()
+        random = RandomState() if any(step in self.recording.contexts for step in self.work.run) else None
+        try:
+            with no_torch_function(), torch.no_grad():
+                self._prepare()
+                self._sources()
+                for step in sorted(self.running | {index for kind, index in self.hits if kind == "op"}):
+                    self._reads(step)
+                    self._step(step)
+                self._reads(len(self.calls))
+                self.values.seal()
+        finally:
+            if random is not None:
+                random.restore()
+        changed = self.work.changed
+        outputs = self._outputs()
+        return rewritten(self.recording, memory=self.memory, new=self.new, changed=changed, outputs=outputs)
+
+    # -- before anything is recomputed ---------------------------------------------------------
+
+    def _check(self) -> None:
+        for step in self.work.run:
+            if step not in self.work.bases and not callable(self.calls[step].func):
+                self._refuse(step, "is opaque, what it computes was not recorded", "edit_op_opaque")
+
+    def _prepare(self) -> None:
+        """Make the edits whose values are at hand, so that a wrong one fails before any work."""
+        for key, hit in self.hits.items():
+            again = key[0] == "op" and key[1] in self.running
+            if again and hit.action.foreign:
+                continue
+            for output in hit.outputs:
+                value = read(hit.op.records[output])
+                if value is None and not again:
+                    self._absent(hit.op.records[output], hit.op.label)
+                if value is not None:
+                    self.ready[key, output] = changed(value, hit.action, hit.op, output, hit.op.label)
+
+    def _refuse(self, step: int, problem: str, code: str) -> NoReturn:
+        label = self.label(step)
+        raise InterventionError(
+            f"{label} cannot be replayed: it {problem}.", code=code, op=label, remedy=RERUN
+        )
+
+    def _absent(self, record: TensorRecord, reader: str) -> NoReturn:
+        name = self._name(record)
+        problem = "was not kept" if record.lost is None else f"is lost ({record.lost})"
+        raise InterventionError(
+            f"The value of {name} {problem}, and the edit needs it for {reader}.",
+            code="edit_value_missing",
+            op=name,
+            remedy=SAVE if record.lost is None else RERUN,
+        )
+
+    def _name(self, record: TensorRecord) -> str:
+        if record.source == "op":
+            return self.label(record.index)
+        if record.source in ("param", "buffer"):
+            items: Any = self.recording.params if record.source == "param" else self.recording.buffers
+            return str(items[record.index].addresses[0])
+        return f"{record.source}_{record.index + 1}"
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _sources(self) -> None:
+        """Edited sources get their new value, sources on live memory a copy of their own."""
+        for key in [key for key in self.hits if key[0] != "op"]:
+            for record in self.memory.of(key):
+                self.now[id(record)] = self._edited(key, 0, self._known(record, "its edit"), again=False)
+                self._keep(record, self.now[id(record)])
+        for record in self.memory.sources if self.work.live else ():
+            group = self.memory.group(record)
+            if group in self.work.live and id(record) not in self.now:
+                value = self._known(record, "memory that is written")
+                self.now[id(record)] = self.copies.of(record, value, group)
+
+    def _known(self, record: TensorRecord, reader: str) -> torch.Tensor:
+        value = read(record)
+        if value is None:
+            self._absent(record, reader)
+        return value
+
+    def _value(self, record: TensorRecord, step: int) -> torch.Tensor:
+        """The tensor that an argument record stands for in this replay."""
+        same = self.memory.same(record)
+        if self.memory.unseen(record) and key_of(record) in self.work.changed:
+            problem = f"reads what was made from {self._name(record)} where no recorded call was seen"
+            self._refuse(step, problem, "edit_path_unseen")
+        found = self.now.get(id(same))
+        if found is None:
+            return self._known(record, self.label(step))
+        if record is not same and ("op", step) in self.work.changed:
+            self._keep(record, found)
+        return found
+
+    def _keep(self, record: TensorRecord, tensor: torch.Tensor) -> None:
+        made = TensorRecord(record.source, record.index, record.slot, None, None, version_of(tensor))
+        if record.kept is not None:
+            made.kept = tensor.detach()
+        else:
+            made.facts = facts_of(tensor)
+        self.new[id(record)] = made
+        self.records.append(made)
+
+    def _edited(self, key: Key, slot: int, value: torch.Tensor, *, again: bool) -> torch.Tensor:
+        """A value with the edits of its op; the earlier ones are in it unless it was computed again."""
+        for hit in self.earlier.get(key, ()) if again else ():
+            if slot in hit.outputs:
+                value = changed(value, hit.action, hit.op, slot, hit.op.label)
+        hit = self.hits.get(key)  # type: ignore[assignment]
+        if hit is None or slot not in hit.outputs:
+            return value
+        ready = None if again else self.ready.get((key, slot))
+        return ready if ready is not None else changed(value, hit.action, hit.op, slot, hit.op.label)
+
+    # -- running -------------------------------------------------------------------------------
+
+    def _step(self, step: int) -> None:
+        """Bring the results of one call up to date."""
+        call = self.calls[step]
+        if step not in self.running:
+            hit = self.hits["op", step]
+            pairs = [(call.outs[slot], slot) for slot in hit.outputs]
+            tensors = [
+                self._edited(("op", step), i, self._known(r, hit.op.label), again=False) for r, i in pairs
+            ]
+            self._settle(step, [record for record, _ in pairs], tensors)
+        elif step in self.work.bases:
+            own = [self.copies.of(r, self._known(r, self.label(step)), None) for r in call.outs]
+            tensors = [self._edited(("op", step), i, tensor, again=False) for i, tensor in enumerate(own)]
+            self._settle(step, list(call.outs), tensors)
+        else:
+            tensors, targets = self._call(step, call)
+            tensors = [self._edit_output(step, i, tensor, targets) for i, tensor in enumerate(tensors)]
+            self._settle(step, list(call.outs), tensors)
+
+    def _call(self, step: int, call: CallRecord) -> tuple[list[torch.Tensor], list[Target]]:
+        """Run one call on the values of this replay; its output tensors and what it wrote."""
+        args = tuple(filled(call.args, lambda record: self._value(record, step)))
+        kwargs = dict(filled(call.kwargs, lambda record: self._value(record, step)))
+        context = self.recording.contexts.get(step)
+        if context is not None and context.generated:
+            args, kwargs = with_generators(args, kwargs, given_generators(context))
+        if call.name in RESHAPING:
+            args = self._apart(step, call, args)
+        if plan_of(call).watched:
+            args, kwargs = cloned(args), cloned(kwargs)
+        targets = list(targets_of(call, args, kwargs)) if call.mutates else []
+        for target in targets:
+            self.values.before_write(target.tensor, target.index, written_region(target))
+        try:
+            with restored(context):
+                out = call.func(*args, **kwargs)
+        except Exception as error:
+            if hasattr(error, "add_note"):
+                error.add_note(f"torchlens: raised when {self.label(step)} was replayed; nothing is changed")
+            raise
+        tensors = flat_tensors(out) or [target.tensor for target in targets]
+        if len(tensors) != len(call.outs):
+            problem = f"returned {len(tensors)} tensors where it returned {len(call.outs)}"
+            self._refuse(step, problem, "edit_outputs_differ")
+        return tensors, targets
+
+    def _apart(self, step: int, call: CallRecord, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments whose first is another object, since the call changes the shape of the object."""
+        if call.name in ("set_", "resize_", "resize_as_"):
+            self._refuse(step, "moves a tensor to other memory", "edit_memory_moved")
+        return (args[0].detach(), *args[1:])
+
+    def _edit_output(self, step: int, slot: int, tensor: torch.Tensor, targets: list[Target]) -> torch.Tensor:
+        new = self._edited(("op", step), slot, tensor, again=True)
+        target = written_to(tensor, targets)
+        if new is tensor or target is None:
+            return new
+        write_back(target, new, self.values)
+        return tensor
+
+    def _settle(self, step: int, records: list[TensorRecord], tensors: list[torch.Tensor]) -> None:
+        """Take in the results of a call, and keep them if they changed."""
+        pairs = list(zip(records, tensors))
+        for late, argument in self.memory.late.get(step, ()):
+            written = self.now.get(id(self.memory.same(argument)))
+            if written is not None:
+                pairs.append((late, written))
+        for record, tensor in pairs:
+            self.now[id(record)] = tensor
+            if ("op", step) in self.work.changed:
+                self._keep(record, tensor)
+
+    # -- what left the graph -------------------------------------------------------------------
+
+    def _reads(self, step: int) -> None:
+        """Refuse where Python read a value that is another one now: its path may have been another."""
+        while self.reads and self.reads[0].before_op <= step:
+            self._check_read(self.reads.pop(0))
+
+    def _check_read(self, item: ReadRecord) -> None:
+        found, before = self.now.get(id(self.memory.same(item.tensor))), read(item.tensor)
+        if found is None or (before is not None and equal(found, before)):
+            return
+        if item.kind == "__bool__" and found.numel() == 1 and bool(found) == item.outcome:
+            return
+        label = self._name(item.tensor)
+        raise InterventionError(
+            f"The model read {label} into Python ({item.kind.strip('_')}), and the edit changes its value, "
+            "so that what came after may differ in ways that a replay cannot follow.",
+            code="edit_read_by_python",
+            op=label,
+            remedy=RERUN,
+        )
+
+    def _outputs(self) -> list[torch.Tensor | None]:
+        """The tensors that the model returns now; ``None`` where as before."""
+        found: list[torch.Tensor | None] = []
+        for item in self.recording.outputs:
+            sources = {key_of(item.record), *(key_of(record) for _, record, _ in item.writes_seen)}
+            tensor = self.now.get(id(self.memory.same(item.record)))
+            found.append(tensor if sources & self.work.changed else None)
+        return found

@@ -1,0 +1,148 @@
+"""A recording with some of its values replaced; everything else is shared with the one it came from."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import torch
+
+from torchlens._torch_compat import version_of
+from torchlens.capture.arguments import filled, tensors_in
+from torchlens.capture.recording import (
+    CallRecord,
+    OutputRecord,
+    Recording,
+    TensorRecord,
+    records_in,
+)
+from torchlens.interventions.memory import Key, Memory, key_of
+
+NOTE = "Durations are those of the run before the edits."
+
+
+def shared(recording: Recording, *, name: str | None = None) -> Recording:
+    """A recording that shares every record and value, with lists of its own for edits."""
+    return dataclasses.replace(
+        recording,
+        name=name or recording.name,
+        log=list(recording.log),
+        edits=list(recording.edits),
+        edited={position: list(steps) for position, steps in recording.edited.items()},
+        notes=list(recording.notes),
+        _calls=None,
+    )
+
+
+def rewritten(
+    recording: Recording,
+    *,
+    memory: Memory,
+    new: dict[int, TensorRecord],
+    changed: set[Key],
+    outputs: list[torch.Tensor | None],
+) -> Recording:
+    """The recording with new states in place of old ones (by identity of the old record)."""
+
+    def swap(record: TensorRecord) -> TensorRecord:
+        if record is None or not new:
+            return record
+        return new.get(id(record)) or new.get(id(memory.same(record)), record)
+
+    found = shared(recording)
+    found.log = [
+        _call(call, swap) if ("op", step) in changed or call.writes_seen else call
+        for step, call in enumerate(recording.calls)
+    ]
+    found.module_calls = [
+        dataclasses.replace(call, inputs=filled(call.inputs, swap), output=filled(call.output, swap))
+        if _mentions(call.inputs, changed) or _mentions(call.output, changed)
+        else call
+        for call in recording.module_calls
+    ]
+    for name in ("inputs", "buffers", "constants"):
+        items = [dataclasses.replace(item, record=swap(item.record)) for item in getattr(recording, name)]
+        setattr(found, name, items)
+    found.reads = [dataclasses.replace(read, tensor=swap(read.tensor)) for read in recording.reads]
+    found.outputs = [_output(item, swap, value) for item, value in zip(recording.outputs, outputs)]
+    found.output = _returned(recording, outputs)
+    if recording.finite is not None:
+        found.finite = {s: state for s, state in recording.finite.items() if ("op", s) not in changed}
+    if NOTE not in found.notes:
+        found.notes.append(NOTE)
+    return found
+
+
+def _mentions(value: Any, changed: set[Key]) -> bool:
+    return any(key_of(record) in changed for _, record in records_in(value))
+
+
+def _call(call: CallRecord, swap: Any) -> CallRecord:
+    return call._replace(
+        args=tuple(filled(call.args, swap)),
+        kwargs=dict(filled(call.kwargs, swap)) if call.kwargs else call.kwargs,
+        out=filled(call.out, swap),
+        outs=tuple(swap(record) for record in call.outs),
+        writes_seen=tuple((path, swap(record), full) for path, record, full in call.writes_seen),
+    )
+
+
+def _output(item: OutputRecord, swap: Any, value: torch.Tensor | None) -> OutputRecord:
+    seen = tuple((path, swap(record), full) for path, record, full in item.writes_seen)
+    record = swap(item.record)
+    if value is not None and (seen or record is item.record):
+        record = TensorRecord(
+            record.source, record.index, record.slot, None, value.detach(), version_of(value)
+        )
+    return dataclasses.replace(item, record=record, writes_seen=seen)
+
+
+def _returned(recording: Recording, outputs: list[torch.Tensor | None]) -> Any:
+    """What the model returned, in the same containers, with the new tensors."""
+    if all(value is None for value in outputs):
+        return recording.output
+    tensors = [tensor for _, tensor in tensors_in(recording.output, "output")]
+    by_id = {id(old): new for old, new in zip(tensors, outputs) if new is not None}
+    return _rebuilt(recording.output, by_id, {})
+
+
+def _rebuilt(value: Any, by_id: dict[int, torch.Tensor], done: dict[int, Any]) -> Any:
+    """A structure with some tensors replaced; containers that hold none of them stay the same objects."""
+    if isinstance(value, torch.Tensor):
+        return by_id.get(id(value), value)
+    if id(value) in done:
+        return done[id(value)]
+    done[id(value)] = value
+    if isinstance(value, tuple):
+        items = [_rebuilt(item, by_id, done) for item in value]
+        if any(a is not b for a, b in zip(items, value)):
+            done[id(value)] = tuple.__new__(type(value), items) if hasattr(value, "_fields") else tuple(items)
+    elif isinstance(value, list):
+        items = [_rebuilt(item, by_id, done) for item in value]
+        if any(a is not b for a, b in zip(items, value)):
+            done[id(value)] = items if type(value) is list else type(value)(items)
+    elif isinstance(value, dict):
+        pairs = {key: _rebuilt(item, by_id, done) for key, item in value.items()}
+        if any(pairs[key] is not value[key] for key in pairs):
+            fresh = copy.copy(value)
+            for key, item in pairs.items():
+                fresh[key] = item
+            done[id(value)] = fresh
+    elif _holds_fields(value):
+        done[id(value)] = _rebuilt_object(value, by_id, done)
+    return done[id(value)]
+
+
+def _holds_fields(value: Any) -> bool:
+    plain = isinstance(getattr(value, "__dict__", None), dict)
+    return plain and not isinstance(value, (torch.nn.Module, type)) and not callable(value)
+
+
+def _rebuilt_object(value: Any, by_id: dict[int, torch.Tensor], done: dict[int, Any]) -> Any:
+    fields = {name: _rebuilt(item, by_id, done) for name, item in vars(value).items()}
+    if all(fields[name] is item for name, item in vars(value).items()):
+        return value
+    fresh = copy.copy(value)
+    vars(fresh).update(fields)
+    return fresh
