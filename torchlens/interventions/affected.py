@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from torchlens.capture.recording import CallRecord, TensorRecord, records_in
 from torchlens.interventions.memory import Key, Memory, key_of
-from torchlens.trace.build import dependencies
 
 
 @dataclass(slots=True)
@@ -51,9 +50,13 @@ def affected_by(memory: Memory, edited: Iterable[Key]) -> Affected:
 
 
 def depends_on(call: CallRecord, changed: set[Key]) -> bool:
-    """Whether a call reads something that changed."""
-    if call.writes_seen:
-        return any(key_of(record) in changed for _, record, _ in dependencies(call))
+    """Whether a call reads something that changed.
+
+    An argument counts even where a later write replaced all of it: an edit may have put memory in its
+    place that this write does not reach.
+    """
+    if any(key_of(record) in changed for _, record, _ in call.writes_seen):
+        return True
     return any(_holds(value, changed) for value in call.args) or (
         bool(call.kwargs) and any(key_of(r) in changed for _, r in records_in(call.kwargs))
     )

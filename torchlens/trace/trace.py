@@ -103,6 +103,11 @@ class Trace:
         """The trace that this one was forked from, if it is one and that still exists."""
         return None
 
+    @property
+    def compares_inputs(self) -> bool:
+        """Whether it is compared with its parent although the inputs differ."""
+        return False
+
     # -- facts ---------------------------------------------------------------------------------
 
     @cached_property
