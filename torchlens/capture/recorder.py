@@ -143,7 +143,8 @@ class Recorder(TorchFunctionMode):
             seen = self._earlier_writes(args, kwargs) if sources.writes else ()
             held_args = self._held(args)
             held_kwargs = self._held_keywords(kwargs) if kwargs else _NO_KEYWORDS
-            targets = self._guard(plan, args, kwargs) if kwargs or plan.writer is not None else None
+            writes = plan.writer is not None or (kwargs and ("out" in kwargs or "inplace" in kwargs))
+            targets = self._guard(plan, args, kwargs) if writes else None
             versions = self._versions(args, kwargs) if plan.watched else None
             frame = sys._getframe(1)
             if frame.f_back is stack.boundary:
@@ -230,7 +231,7 @@ class Recorder(TorchFunctionMode):
                 if record is None or not (record.kept is value or record.stands_for(value)):
                     record = self.sources.find(value)
                 held.append(record)
-            elif kind in SCALARS:
+            elif kind in SCALARS or (kind is tuple and _all_plain(value)):
                 held.append(value)
             else:
                 held.append(template(value, self.sources.find))
@@ -448,6 +449,22 @@ class Recorder(TorchFunctionMode):
 
 def _no_source(tensor: torch.Tensor) -> TensorRecord:
     raise RuntimeError("The run is over.")
+
+
+def _all_plain(values: tuple[Any, ...]) -> bool:
+    """Whether a tuple (an index, a list of sizes) holds no tensor and nothing that could."""
+    for value in values:
+        kind = value.__class__
+        if kind is slice:
+            if (
+                value.start.__class__ not in SCALARS
+                or value.stop.__class__ not in SCALARS
+                or value.step.__class__ not in SCALARS
+            ):
+                return False
+        elif kind not in SCALARS:
+            return False
+    return True
 
 
 def written_region(target: Target) -> Region | None:
