@@ -32,7 +32,7 @@ def status_of(tensor: torch.Tensor) -> str | None:
     if tensor.device.type == "meta":
         return None
     try:
-        with no_torch_function(), torch.no_grad():
+        with no_torch_function():
             return joined([_dense_status(part) for part in _dense_parts(tensor.detach())])
     except _UNREADABLE:
         return None

@@ -22,13 +22,27 @@ OUTSIDE = -1
 """The owner of everything that runs in no module that holds weights."""
 
 
-class Event(NamedTuple):
-    """What happens next in an owner's call: one of its own ops, or the call of an owner inside it."""
+class Timeline:
+    """What happens in one call of an owner, in order: its own ops, and the calls of owners inside it.
 
-    op: int
-    key: int
-    bears_state: bool
-    names_weights: bool
+    ``ops`` has the recorded call, -1 for the call of an inner owner; ``bearing`` whether the event bears
+    state; ``weighted`` whether its key names weights.
+    """
+
+    __slots__ = ("bearing", "keys", "ops", "weighted")
+
+    def __init__(self) -> None:
+        self.ops: list[int] = []
+        self.keys: list[int] = []
+        self.bearing: list[bool] = []
+        self.weighted: list[bool] = []
+
+    def add(self, op: int, key: int, *, weighted: bool) -> None:
+        """Append an event."""
+        self.ops.append(op)
+        self.keys.append(key)
+        self.bearing.append(weighted or op < 0)
+        self.weighted.append(weighted)
 
 
 class Pair(NamedTuple):
@@ -152,9 +166,9 @@ def _folded(chain: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(number for pair in first.items() for number in pair)
 
 
-def _timelines(recording: Recording, keys: _Keys) -> dict[int, list[Event]]:
+def _timelines(recording: Recording, keys: _Keys) -> dict[int, Timeline]:
     """The events of each owner call, in order."""
-    timelines: dict[int, list[Event]] = {OUTSIDE: []}
+    timelines = {OUTSIDE: Timeline()}
     calls = recording.module_calls
     entered = 0
     for index in range(len(recording.calls) + 1):
@@ -162,34 +176,34 @@ def _timelines(recording: Recording, keys: _Keys) -> dict[int, list[Event]]:
             if keys.owns(calls[entered]):
                 around = keys.owner(calls[entered].parent)
                 number = keys.number(("call", calls[entered].module))
-                timelines[around].append(Event(-1, number, bears_state=True, names_weights=False))
-                timelines[entered] = []
+                timelines[around].add(-1, number, weighted=False)
+                timelines[entered] = Timeline()
             entered += 1
         if index < len(recording.calls):
             owner, number, weights = keys.op(index)
-            timelines[owner].append(Event(index, number, bears_state=weights, names_weights=weights))
+            timelines[owner].add(index, number, weighted=weights)
     return timelines
 
 
-def _decide_by_state(events: list[Event]) -> tuple[set[int], list[Pair]]:
+def _decide_by_state(events: Timeline) -> tuple[set[int], list[Pair]]:
     """Positions joined to the previous one of their key by state, and the pairs left open."""
     count: dict[int, int] = {}
-    for event in events:
-        if event.bears_state:
-            count[event.key] = count.get(event.key, 0) + 1
-    bearing = list(accumulate((e.bears_state for e in events), initial=0))
-    recurring = list(accumulate((e.bears_state and count[e.key] > 1 for e in events), initial=0))
+    for key, bears in zip(events.keys, events.bearing, strict=True):
+        if bears:
+            count[key] = count.get(key, 0) + 1
+    bearing = list(accumulate(events.bearing, initial=0))
+    recurring = list(accumulate((count.get(key, 0) > 1 for key in events.keys), initial=0))
     joined: set[int] = set()
     undecided: list[Pair] = []
     last: dict[int, int] = {}
-    for position, event in enumerate(events):
-        if event.op < 0:
+    for position, (op, key) in enumerate(zip(events.ops, events.keys, strict=True)):
+        if op < 0:
             continue
-        previous = last.get(event.key)
-        last[event.key] = position
+        previous = last.get(key)
+        last[key] = position
         if previous is None:
             continue
-        if event.names_weights or recurring[position] > recurring[previous + 1]:
+        if events.weighted[position] or recurring[position] > recurring[previous + 1]:
             joined.add(position)
         elif bearing[position] == bearing[previous + 1]:
             undecided.append(Pair(previous, position))
@@ -197,20 +211,24 @@ def _decide_by_state(events: list[Event]) -> tuple[set[int], list[Pair]]:
 
 
 def _decide_by_descent(
-    timelines: dict[int, list[Event]],
+    timelines: dict[int, Timeline],
     undecided: dict[int, list[Pair]],
     joined: dict[int, set[int]],
     parents: Sequence[Sequence[int]],
 ) -> None:
     """Join open pairs that hand data on, then those with such a pair's call between them."""
-    asked = [(timelines[o][a].op, timelines[o][b].op) for o, pairs in undecided.items() for a, b in pairs]
+    asked = [
+        (timelines[owner].ops[a], timelines[owner].ops[b])
+        for owner, pairs in undecided.items()
+        for a, b in pairs
+    ]
     found = descending(asked, parents)
     for owner, pairs in undecided.items():
-        events = timelines[owner]
-        by_data = [False] * len(events)
+        ops = timelines[owner].ops
+        by_data = [False] * len(ops)
         open_pairs = []
         for pair in pairs:
-            if (events[pair.earlier].op, events[pair.later].op) in found:
+            if (ops[pair.earlier], ops[pair.later]) in found:
                 by_data[pair.earlier] = by_data[pair.later] = True
                 joined[owner].add(pair.later)
             else:
@@ -219,18 +237,16 @@ def _decide_by_descent(
         joined[owner].update(b for a, b in open_pairs if before[b] > before[a + 1])
 
 
-def _number(
-    recording: Recording, timelines: dict[int, list[Event]], joined: dict[int, set[int]]
-) -> list[int]:
+def _number(recording: Recording, timelines: dict[int, Timeline], joined: dict[int, set[int]]) -> list[int]:
     """Layer numbers from what is joined, aligned over the calls of each owner."""
     layers = [0] * len(recording.calls)
     numbers: dict[tuple[int, int, int], int] = {}
     for owner, events in timelines.items():
         module = recording.module_calls[owner].module if owner != OUTSIDE else OUTSIDE
         order: dict[int, int] = {}
-        for position, event in enumerate(events):
-            if event.op >= 0:
-                place = order.get(event.key, -1) + (position not in joined[owner])
-                order[event.key] = place
-                layers[event.op] = numbers.setdefault((module, event.key, place), len(numbers))
+        for position, (op, key) in enumerate(zip(events.ops, events.keys, strict=True)):
+            if op >= 0:
+                place = order.get(key, -1) + (position not in joined[owner])
+                order[key] = place
+                layers[op] = numbers.setdefault((module, key, place), len(numbers))
     return layers
