@@ -95,7 +95,7 @@ def test_module_draws_the_inside_with_dashed_neighbours(stack):
     assert [node.rows[0].text for node in stubs] == ["blocks.0 · Block", "blocks.2 · Block"]
     assert all(node.dashed for node in stubs)
     assert len(drawing.nodes) == nets.OPS_PER_BLOCK + 2
-    assert any("blocks.1" in line and "4 other nodes" in line for line in drawing.caption)
+    assert any("blocks.1" in line and "4 other nodes are" in line for line in drawing.caption)
     assert len(stack.draw(module=stack["blocks.1"]).nodes) == len(drawing.nodes)
 
 

@@ -14,12 +14,12 @@ from torchlens.trace.op import Op
 from torchlens.trace.parts import Call
 
 if TYPE_CHECKING:
-    from torchlens.analysis.repeats import Repeat
+    from torchlens.analysis.attention import AttentionSite
     from torchlens.trace.trace import Trace
 
 
 class Focus(NamedTuple):
-    """The block to draw, how many equal ones there are, and the first blocks of other kinds."""
+    """The block to draw, how many of its kind there are, and the first blocks of other kinds."""
 
     call: Call
     blocks: int
@@ -29,30 +29,53 @@ class Focus(NamedTuple):
 def find_focus(trace: Trace) -> Focus | None:
     """The first repeated block that holds attention, or ``None``."""
     from torchlens.analysis.attention import attention
-    from torchlens.analysis.repeats import repeats
 
-    found = repeats(trace)
-    chosen: dict[int, Repeat] = {}
-    for site in attention(trace):
-        around = {call.index for call in _calls_around(site.call)}
-        holding = [repeat for repeat in found if any(call.index in around for call in repeat.calls)]
-        best = _block(holding)
+    sites = attention(trace)
+    groups = _groups(trace, sites)
+    chosen: dict[int, list[Call]] = {}
+    for site in sites:
+        around = {call.index for call in calls_around(site.call)}
+        holding = [group for group in groups if any(call.index in around for call in group)]
+        best = _block(holding, sites)
         if best is not None:
-            chosen.setdefault(best.calls[0].index, best)
+            chosen.setdefault(best[0].index, best)
     if not chosen:
         return None
-    first, *rest = sorted(chosen.values(), key=lambda repeat: repeat.calls[0].index)
-    others = [repeat.calls[0] for repeat in rest if not _inside(repeat.calls[0], first.calls)]
-    return Focus(first.calls[0], len(first.calls), others)
+    first, *rest = (chosen[index] for index in sorted(chosen))
+    others = [group[0] for group in rest if not _inside(group[0], first)]
+    return Focus(first[0], len(first), others)
 
 
-def _block(holding: list[Repeat]) -> Repeat | None:
-    """The innermost repeat whose members feed one another, as blocks do and parallel heads do not."""
-    chained = [repeat for repeat in holding if repeat.chained] or holding[:1]
-    return max(chained, key=lambda r: (len(_calls_around(r.calls[0])), len(r.calls)), default=None)
+def _groups(trace: Trace, sites: list[AttentionSite]) -> list[list[Call]]:
+    """Calls that hold attention, feed one another, and repeat: equal inside, or siblings of one class."""
+    from torchlens.analysis.repeats import repeats
+
+    holding = {call.index: call for site in sites for call in calls_around(site.call)}
+    siblings: dict[tuple[int, str], list[Call]] = {}
+    for index in sorted(holding):
+        call = holding[index]
+        key = (-1 if call.parent is None else call.parent.index, call.module.class_name)
+        siblings.setdefault(key, []).append(call)
+    groups = [group for group in siblings.values() if len(group) > 1 and _feeds(group[0], group[1])]
+    return groups + [list(repeat.calls) for repeat in repeats(trace) if repeat.chained]
 
 
-def _calls_around(call: Call | None) -> list[Call]:
+def _block(holding: list[list[Call]], sites: list[AttentionSite]) -> list[Call] | None:
+    """The innermost group, of those that do more than attention if there are any."""
+    whole = [group for group in holding if _computes_on(group[0], sites)]
+    return max(whole or holding, key=lambda group: (len(calls_around(group[0])), len(group)), default=None)
+
+
+def _computes_on(call: Call, sites: list[AttentionSite]) -> bool:
+    """Whether weights beyond one projection follow the last attention inside a call."""
+    inside = {op.step for op in call.ops}
+    last = max((site.output.step for site in sites if site.output.step in inside), default=-1)
+    after = [op for op in call.ops if op.step > last and any(len(p.shape) > 1 for p in op.params)]
+    return last >= 0 and len(after) > 1
+
+
+def calls_around(call: Call | None) -> list[Call]:
+    """A call and those around it, innermost first."""
     found = []
     while call is not None:
         found.append(call)
@@ -62,7 +85,21 @@ def _calls_around(call: Call | None) -> list[Call]:
 
 def _inside(call: Call, outer: Sequence[Call]) -> bool:
     indices = {other.index for other in outer}
-    return any(around.index in indices for around in _calls_around(call))
+    return any(around.index in indices for around in calls_around(call))
+
+
+def _feeds(first: Call, second: Call) -> bool:
+    """Whether something that ``first`` computes reaches ``second``."""
+    ops, later = first.ops, second.ops
+    if not ops or not later:
+        return False
+    reached = {op.step for op in ops}
+    for op in first._trace.ops[ops[-1].step + 1 : later[-1].step + 1]:
+        if any(edge.parent.step in reached for edge in op.inputs):
+            if op.step >= later[0].step:
+                return True
+            reached.add(op.step)
+    return False
 
 
 def focus_lines(trace: Trace, settings: Settings) -> list[str]:
@@ -71,7 +108,7 @@ def focus_lines(trace: Trace, settings: Settings) -> list[str]:
     if focus is None or settings.explicit("module"):
         return []
     name, kind = focus.call.label, focus.call.module.class_name
-    lines = [f"{name} ({kind}) is the first of {focus.blocks} equal blocks that hold attention."]
+    lines = [f"{name} ({kind}) is the first of {focus.blocks} such blocks that hold attention."]
     if focus.others:
         names = ", ".join(call.label for call in focus.others[:4])
         more = f" and {len(focus.others) - 4} more" if len(focus.others) > 4 else ""

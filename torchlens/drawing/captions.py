@@ -80,7 +80,7 @@ def _focus(plan: Plan, settings: Settings) -> list[str]:
     outside = len(plan.shape.outside)
     name = str(settings["module"]) or plan.shape.graph.trace.name
     line = f"Only the inside of {name} is drawn, with its neighbours dashed."
-    return [line + (f" {counted(outside, 'other node')} are not drawn." if outside else "")]
+    return [line + (f" {counted(outside, 'other node is', 'other nodes are')} not drawn." if outside else "")]
 
 
 def _rolled(plan: Plan) -> list[str]:
