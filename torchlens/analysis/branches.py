@@ -81,7 +81,7 @@ def reads(trace: Trace) -> list[Read]:
     """Every value that left the graph, in order: truth values, ``item()``, ``float()``, ``tolist()``."""
     chains, origin = _Chains(trace.recording), _origins(trace)
     return [
-        Read(_origin(trace, origin, read.tensor), read.kind, read.outcome, location(chains.of_read(read)))
+        Read(_origin(trace, origin, read.tensor), read.kind, read.outcome, chains.place(chains.of_read(read)))
         for read in trace.recording.reads
     ]
 
@@ -106,6 +106,7 @@ class _Chains:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._around: dict[int, tuple[Any, ...]] = {-1: ()}
+        self._places: dict[tuple[int, ...], Location | None] = {}
 
     def of_read(self, read: ReadRecord) -> tuple[Any, ...]:
         return (*read.site, *self._outer(read.call))
@@ -113,6 +114,13 @@ class _Chains:
     def of_call(self, index: int) -> tuple[Any, ...]:
         call = self._recording.calls[index]
         return (*call.site, *self._outer(call.call))
+
+    def place(self, site: tuple[Any, ...]) -> Location | None:
+        """File and line of a chain; worked out once for what recurs."""
+        key = (*map(id, site[::2]), *site[1::2])
+        if key not in self._places:
+            self._places[key] = location(site)
+        return self._places[key]
 
     def _outer(self, index: int) -> tuple[Any, ...]:
         path = []
@@ -163,7 +171,7 @@ class _Finder:
 
     def _branch(self, place: int, op: Op | None, following: int | None) -> Branch:
         read, site, test = self._reads[place], self._sites[place], self._tests[place]
-        outcome, where = bool(read.outcome), location(site)
+        outcome, where = bool(read.outcome), self._chains.place(site)
         if test is None:
             text = self._sources.text_at(site[0], site[1]) if site else ""
             return Branch(op, outcome, where, "unknown", text)

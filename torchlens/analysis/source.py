@@ -70,6 +70,7 @@ class Sources:
     def __init__(self) -> None:
         self._trees: dict[str, _Tree | None] = {}
         self._spans: dict[int, list[Span | None]] = {}
+        self._tests: dict[tuple[int, int], Test | None] = {}
 
     def span(self, code: CodeType, offset: int) -> Span:
         """Where an instruction stands; exact from Python 3.11 on, its line before."""
@@ -89,7 +90,14 @@ class Sources:
         return spans
 
     def test_at(self, code: CodeType, offset: int) -> Test | None:
-        """The test whose truth value the instruction asks for; ``None`` without source or test.
+        """The test whose truth value the instruction asks for; ``None`` without source or test."""
+        key = (id(code), offset)
+        if key not in self._tests:
+            self._tests[key] = self._find_test(code, offset)
+        return self._tests[key]
+
+    def _find_test(self, code: CodeType, offset: int) -> Test | None:
+        """The test at an instruction.
 
         A conditional jump may carry the place of its whole statement; what it asks was then put on the
         stack by the instruction before.
