@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -317,3 +319,16 @@ def test_a_function_of_the_users_is_not_taken_for_torchs():
 def test_what_is_no_call_has_no_count():
     trace = tl.trace(nn.BatchNorm1d(3).eval(), torch.ones(2, 3))
     assert all(f is None for op, f in zip(trace.ops, flops(trace), strict=True) if op.kind != "call")
+
+
+def test_counting_leaves_torch_as_it_is():
+    program = """
+import sys, torch, torchlens as tl
+x = torch.ones(2, 2)
+seed = torch.manual_seed
+trace = tl.trace(lambda x: (torch.einsum("ij,jk,kl->il", x, x, x), torch.linalg.svd(x)), (x,))
+assert trace.totals.macs == 16
+assert torch.manual_seed is seed
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

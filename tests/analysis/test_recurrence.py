@@ -541,3 +541,12 @@ def test_long_loops_are_followed_over_many_sweeps():
         return x
 
     assert passes(tl.trace(long, X)) == {"sin": [3000], "add": [3000]}
+
+
+def test_recursion_deeper_than_the_record_of_sites():
+    layer = lin()
+
+    def down(x, depth):
+        return x if depth == 0 else down(torch.relu(layer(x)), depth - 1)
+
+    assert passes(tl.trace(down, (X, 300))) == {"linear": [300], "relu": [300]}

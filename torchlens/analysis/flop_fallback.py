@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils.flop_counter import flop_registry
 
+from torchlens._torch_compat import DispatchMode
 from torchlens.analysis.flop_rules.registry import Work, from_torch
 from torchlens.capture.arguments import filled
 from torchlens.capture.recording import CallRecord, TensorRecord
@@ -39,16 +41,31 @@ def _spelled(record: TensorRecord) -> str:
 
 
 def _counted(call: CallRecord) -> Work | None:
-    from torch.utils.flop_counter import FlopCounterMode
-
     try:
         args, kwargs = filled((call.args, call.kwargs), _meta)
-        with torch.inference_mode(False), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        with torch.inference_mode(False), torch.no_grad(), _Counter() as counter:
             call.func(*args, **kwargs)
-        total = counter.get_total_flops()
     except Exception:  # whatever a foreign function raises here, the count is unknown
         return None
-    return Work(total // 2, total % 2) if total else None
+    return Work(counter.flops // 2, counter.flops % 2) if counter.flops else None
+
+
+class _Counter(DispatchMode):
+    """Sums torch's own formulas over what a call does inside."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        out = func(*args, **named)
+        formula = flop_registry.get(func.overloadpacket)
+        if formula is not None:
+            self.flops += formula(*args, **named, out_val=out)
+        return out
 
 
 def _meta(record: TensorRecord) -> torch.Tensor:

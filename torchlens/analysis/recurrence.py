@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from torchlens.analysis.descent import descending
 from torchlens.analysis.weights import WeightRegions
+from torchlens.capture.callsite import LIMIT
 from torchlens.capture.recording import ModuleCall, Recording, Site
 
 Key = tuple[Any, ...]
@@ -95,6 +96,7 @@ class _Keys:
         self._code_of: dict[int, int] = {}
         self._numbers: dict[Key, int] = {}
         self._chains: dict[Key, tuple[int, ...]] = {}
+        self._whole: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._entered: dict[int, tuple[int, tuple[int, ...], tuple[int, ...]]] = {OUTSIDE: (OUTSIDE, (), ())}
 
     def number(self, key: Key) -> int:
@@ -118,11 +120,17 @@ class _Keys:
         return owner, self.number((call.name, regions, modules, chain)), bool(regions)
 
     def _chain(self, site: Site, outer: tuple[int, ...]) -> tuple[int, ...]:
-        """The folded chain of a site and what lies around it; worked out once for what recurs."""
+        """The folded chain of a site and what lies around it; worked out once for what recurs.
+
+        Deep recursion is recorded only so far up; the same place was seen before, less deep.
+        """
         spelled = (tuple(map(id, site[::2])), site[1::2], outer)
         chain = self._chains.get(spelled)
         if chain is None:
-            chain = self._chains[spelled] = _folded(self._pairs(site) + outer)
+            chain = _folded(self._pairs(site) + outer)
+            if len(site) >= 2 * LIMIT:
+                chain = self._whole.get(chain[:2], chain)
+            self._whole[chain[:2]] = self._chains[spelled] = chain
         return chain
 
     def _below(self, index: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:

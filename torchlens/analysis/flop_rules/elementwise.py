@@ -30,7 +30,8 @@ def _elementwise(given: Given) -> int:
 
 
 _REDUCTIONS = """
-sum nansum mean nanmean prod argmax argmin amax amin aminmax all any norm vector_norm matrix_norm
+sum nansum mean nanmean prod argmax argmin amax amin aminmax all any is_all_true is_any_true norm vector_norm
+matrix_norm
 std var std_mean var_mean cumsum cumprod cummax cummin logcumsumexp count_nonzero trace diff median
 nanmedian mode quantile nanquantile histc bincount equal allclose topk kthvalue renorm fold
 """
