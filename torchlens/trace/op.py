@@ -237,9 +237,8 @@ class Op:
 
     @property
     def macs(self) -> Count | None:
-        """Multiply-adds: half of ``flops``."""
-        flops = self.flops
-        return Count(flops // 2) if flops is not None else None
+        """Multiply-adds of its matrix products and convolutions; ``None`` if no rule knows."""
+        return self._trace.facts_table.macs_of(self) if self.kind == "call" else None
 
     @property
     def saved_for_backward(self) -> Bytes | None:
@@ -345,8 +344,8 @@ class Layer:
     @property
     def total_macs(self) -> Count | None:
         """Sum over passes."""
-        flops = self.total_flops
-        return None if flops is None else Count(flops // 2)
+        values = [op.macs for op in self.ops]
+        return None if any(v is None for v in values) else Count(sum(v for v in values if v is not None))
 
     @property
     def total_saved_for_backward(self) -> Bytes | None:
