@@ -130,7 +130,7 @@ def test_nothing_kept_is_not_checked():
 
 
 def test_partly_kept_is_checked_where_kept():
-    trace = tl.trace(Masked(), (torch.randn(2, 3, 4), PAD), save=lambda name, step: name == "softmax")
+    trace = tl.trace(Masked(), (torch.randn(2, 3, 4), PAD), save=lambda op: op.func_name == "softmax")
     known = {op.type: s for op, s in zip(trace.ops, nonfinite(trace), strict=True) if op.kind == "call" and s}
     assert known == {"softmax": "nan"}
     assert producers(trace) == []

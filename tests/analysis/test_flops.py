@@ -332,3 +332,11 @@ assert torch.manual_seed is seed
 assert "torch._dynamo" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_ops_layers_and_totals_tell_the_same():
+    trace = tl.trace(nn.Sequential(nn.Linear(4, 6), nn.ReLU()), torch.ones(3, 4))
+    linear, relu = (op for op in trace.ops if op.kind == "call")
+    assert (linear.flops, linear.macs, relu.flops, relu.macs) == (2 * 72 + 18, 72, 18, 0)
+    assert (linear.layer.total_flops, linear.layer.total_macs) == (2 * 72 + 18, 72)
+    assert (trace.totals.flops, trace.totals.macs) == (2 * 72 + 18 + 18, 72)
