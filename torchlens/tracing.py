@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from torchlens.capture.arguments import as_call
-from torchlens.capture.recorder import Keep
 from torchlens.capture.recording import Recording
 from torchlens.capture.repeat import record_repeatedly
 from torchlens.capture.run import Options, class_name_of, record
@@ -19,6 +18,8 @@ from torchlens.errors import (
     check_type,
     short,
 )
+from torchlens.interventions.capture import keep_of, live_edits, only_saved, with_edits
+from torchlens.interventions.sites import Site
 from torchlens.trace.trace import Trace
 
 KEYWORDS = [
@@ -42,6 +43,7 @@ def trace(
     keywords: Any = None,
     *,
     save: Any = True,
+    intervene: Any = None,
     warmup: int = 0,
     repeats: int = 1,
     fake: bool = False,
@@ -64,8 +66,12 @@ def trace(
         arguments.  Write ``([a, b],)`` for one argument that is itself a list.
     keywords : mapping, optional
         Keyword arguments.
-    save : bool or callable
-        Keep every op's output (default), none, or those for which ``save(func_name, op_number)`` holds.
+    save : bool, Site or callable
+        Keep every op's output (default), none, those at a site such as ``tl.func("relu")``, or those for
+        which ``f(op)`` holds; ``op`` has ``func_name type modules module params out shape dtype step``.
+        Parameters, buffers and inputs are kept by reference unless it is ``False``.
+    intervene : list of (Site, action), optional
+        Edits made while the model runs, such as ``[(tl.func("relu"), tl.zero())]``.
     warmup, repeats : int
         Forwards before timing, and timed forwards; ``func_duration`` is their median.  With more than
         one forward the first one keeps the values and the durations come from later ones.
@@ -96,6 +102,8 @@ def trace(
     ------
     InvalidArgumentError
         For a wrong option, before anything runs.
+    InterventionError
+        For a ``save`` or ``intervene`` site that the run shows to match nothing; the trace is at ``.trace``.
     Exception
         Whatever the model raises, with a note where it happened and the partial trace at ``.trace``.
     """
@@ -112,7 +120,16 @@ def trace(
         check_type(name, str, argument="name", code="trace_name_invalid", wanted="a string")
     args, kwargs = as_call(model, inputs, keywords)
     title = name or class_name_of(model)
-    keep = False if fake or (check_finite == "capture" and save is True) else _keep(save)
+    keep = False if fake or (check_finite == "capture" and save is True) else keep_of(model, save)
+    edits = live_edits(model, intervene)
+    if fake and edits is not None:
+        raise InvalidArgumentError(
+            "intervene= with fake=True: a fake run has no values to edit.",
+            code="intervene_fake",
+            argument="intervene",
+            value=intervene,
+            remedy="Leave one of them out.",
+        )
     options = Options(
         keep=keep,
         audit=audit,
@@ -120,6 +137,7 @@ def trace(
         restore_state=restore_state,
         inspect=_status() if check_finite == "capture" else None,
         progress=progress,
+        edit=edits,
     )
     if fake:
         recording, error = _record_fake(model, args, kwargs, name=title, options=options)
@@ -130,7 +148,8 @@ def trace(
     if error is not None:
         _explain(error, recording)
         raise error
-    return Trace(recording)
+    made = only_saved(Trace(recording), save, keep)
+    return made if edits is None else with_edits(made, edits)
 
 
 def _record_fake(
@@ -193,7 +212,7 @@ def _check_counts(*, warmup: Any, repeats: Any, fake: bool) -> None:
 
 
 def _check_save(save: Any) -> None:
-    if not isinstance(save, bool) and not callable(save):
+    if not isinstance(save, (bool, Site)) and not callable(save):
         raise InvalidArgumentError(
             f"save={short(save)} is not understood.",
             code="trace_save_invalid",
@@ -201,10 +220,6 @@ def _check_save(save: Any) -> None:
             value=save,
             remedy="Pass True, False, a site selector, or a function f(op) -> bool.",
         )
-
-
-def _keep(save: Any) -> Keep:
-    return save if isinstance(save, bool) else lambda name, step: bool(save(name, step))
 
 
 def _reads_saved(model: Any) -> bool:

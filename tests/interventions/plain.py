@@ -29,9 +29,10 @@ class EditCall(TorchFunctionMode):
         if self.name == "__setitem__":
             args[0][args[1]] = self.change(args[0].clone())[args[1]]
             return out
-        if self.output is not None:
+        if isinstance(out, (tuple, list)):
             items = list(out)
-            items[self.output] = self.change(items[self.output])
+            number = self.output or 0
+            items[number] = self.change(items[number])
             return type(out)(items)
         if any(out is value for value in args) or (kwargs and out is kwargs.get("out")):
             out.copy_(self.change(out.clone()))

@@ -86,7 +86,7 @@ _CAST = frozenset(
     grid_sampler replication_pad1d replication_pad2d replication_pad3d pad
     addcdiv addcmul atan2 bilinear cross dot vdot index_put index_put_ scatter_add scatter_add_ tensordot cat
     concat concatenate stack polar geqrf lu_solve cholesky inverse det logdet pinverse svd qr eig
-    """.split()  # noqa: SIM905
+    """.split()
 )
 _CAST_PREFIXES = ("fft_", "linalg_", "special_")
 

@@ -124,7 +124,7 @@ class ModuleStack:
         self.current = -1
         self.boundary: FrameType | None = None
         self.on_enter: Callable[[Any], None] | None = None
-        self.on_exit: Callable[[int, nn.Module, Any, Any, Any], None] | None = None
+        self.on_exit: Callable[[int, nn.Module, Any, Any, Any], Any] | None = None
         self._stack: list[tuple[int, FrameType | None, FrameType | None]] = []
         self._index = index
         self._enter = enter
@@ -191,17 +191,17 @@ class ModuleStack:
         self.boundary = frame
         self._stack.append((self.current, frame, outer))
 
-    def _after(self, module: nn.Module, args: Any, *rest: Any) -> None:
+    def _after(self, module: nn.Module, args: Any, *rest: Any) -> Any:
         """Close a call.  torch passes ``(kwargs, output)``, but only the output if the forward raised."""
         if threading.get_ident() != self._thread:
-            return
+            return None
         frame = sys._getframe(1)
         outer = frame.f_back if frame.f_code.co_name == "inner" else frame
         depth = len(self._stack) - 1
         while depth > 0 and self._stack[depth][2] is not outer:
             depth -= 1
         if depth == 0:
-            return
+            return None
         for position, _, _ in self._stack[depth + 1 :]:
             self._close(position, failed=True)
         position = self._stack[depth][0]
@@ -209,7 +209,8 @@ class ModuleStack:
         del self._stack[depth:]
         self.current, self.boundary, _ = self._stack[-1]
         if not call.failed and self.on_exit is not None:
-            self.on_exit(position, module, args, rest[0], rest[1])
+            return self.on_exit(position, module, args, rest[0], rest[1])
+        return None
 
     def open_calls(self) -> list[int]:
         """Indices of the open calls, outermost first."""

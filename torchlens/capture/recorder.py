@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 from weakref import ref
 
 import torch
@@ -17,16 +17,19 @@ from torchlens._torch_compat import (
     function_mode_depth,
     no_torch_function,
     saved_tensor_hooks_active,
+    storage_key,
     transform_level,
     version_of,
 )
-from torchlens.capture.arguments import SCALARS, flat_tensors, template
+from torchlens.capture.arguments import SCALARS, filled, flat_tensors, template
 from torchlens.capture.context import note_context
 from torchlens.capture.facts import facts_of
 from torchlens.capture.functions import Plan
 from torchlens.capture.modules import ModuleStack, no_module
 from torchlens.capture.recording import (
+    CallRecord,
     ConstantRecord,
+    ModuleCall,
     ReadRecord,
     Recording,
     Site,
@@ -37,11 +40,24 @@ from torchlens.capture.sources import Sources
 from torchlens.capture.values import ValueStore
 from torchlens.capture.writers import GEOMETRY, WHOLE, Target, keyword_targets
 
-Keep = bool | Callable[[str, int], bool]
-"""Whether outputs are kept: always, never, or by function name and op number."""
+Keep = bool | Callable[["Recorder", str, Any, Any, Any], bool]
+"""Whether outputs are kept: always, never, or by the call's name, arguments and output."""
 
-Edit = Callable[[Any, "Recorder", str], Any]
-"""Replaces what a call returned, given the output, the recorder and the function's name."""
+
+class Edit(Protocol):
+    """Changes what calls and modules return."""
+
+    def __call__(
+        self, recorder: Recorder, name: str, args: Any, kwargs: Any, out: Any, targets: list[Target] | None
+    ) -> Any:
+        """What a call returns instead of ``out``."""
+
+    def returned(self, recorder: Recorder, call: ModuleCall, output: Any) -> Any:
+        """What a module call returns instead of ``output``."""
+
+    def release(self) -> None:
+        """Let go of the run."""
+
 
 PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 """Classes whose arguments need no search for tensors inside."""
@@ -75,13 +91,14 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.recording = recording
         self.records: list[TensorRecord] = []
-        self.sources = Sources(unknown=self.constant, records=self.records)
         self.values = ValueStore(self.records)
+        self.sources = Sources(unknown=self.constant, records=self.records, keep=self.values.keep)
         self.stack = ModuleStack(index={}, enter=no_module, ops=int)
         self.depth = 0
         self.failed_call: int | None = None
         self.failed_with: BaseException | None = None
         self._keep = keep
+        self._keeps = keep is True
         self._clock: Callable[[], int] = time.perf_counter_ns
         self._keep_nodes = keep_nodes
         self._edit = edit
@@ -112,10 +129,12 @@ class Recorder(TorchFunctionMode):
 
     def release(self) -> None:
         """Drop what only the run needed and the reference cycles among its parts."""
+        if self._edit is not None:
+            self._edit.release()
         self.failed_with = None
         self.recording = Recording(name="", class_name="")
-        self.sources = Sources(unknown=_no_source, records=[])
         self.values = ValueStore([])
+        self.sources = Sources(unknown=_no_source, records=[], keep=self.values.keep)
         self.stack = ModuleStack(index={}, enter=no_module, ops=int)
 
     @property
@@ -136,6 +155,8 @@ class Recorder(TorchFunctionMode):
         if plan.special:
             if not plan.contextual:
                 return self._special(func, plan, args, kwargs or {})
+            if plan.exposes:
+                self.expose(args)
             note_context(self.recording.contexts, len(self._log), plan.draws, args, kwargs)
         self.depth += 1
         try:
@@ -160,7 +181,7 @@ class Recorder(TorchFunctionMode):
                 raise
             end = clock()
             if self._edit is not None:
-                out = self._edit(out, self, plan.name)
+                out = self._edit(self, plan.name, held_args, held_kwargs, out, targets)
             if (
                 self._plain
                 and targets is None
@@ -200,6 +221,8 @@ class Recorder(TorchFunctionMode):
         if targets and not _holds_tensor(out):
             out = targets[0].tensor if len(targets) == 1 else tuple(t.tensor for t in targets)
         step, current = len(self._log), self.stack.current
+        if not isinstance(self._keep, bool):
+            self._keeps = bool(_holds_tensor(out)) and self._keep(self, plan.name, args, kwargs, out)
         held_out, outs, node = self._register_output(out, step, plan)
         if not outs:
             self._note_read(plan, args, out, site, current)
@@ -213,12 +236,26 @@ class Recorder(TorchFunctionMode):
 
     def _special(self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls that are no op of their own: metadata, aliases, functions whose inside is recorded."""
-        if plan.metadata:
-            return func(*args, **kwargs)
         if plan.opened is not None:
             with self:
                 return plan.opened(*args, **kwargs)
-        return self._pass_on(func, plan, args, kwargs)
+        self.depth += 1
+        try:
+            if plan.exposes:
+                self.expose(args)
+            return func(*args, **kwargs) if plan.metadata else self._pass_on(func, plan, args, kwargs)
+        finally:
+            self.depth -= 1
+
+    def expose(self, value: Any) -> None:
+        """From now on the memory of these tensors may change unseen: what is kept of it is copied."""
+        self._plain = False
+        with self.own_work(), torch.no_grad():
+            for tensor in flat_tensors(value):
+                known = self.sources.peek(tensor)
+                if known is None or known.source != "param":
+                    self.values.expose(tensor)
+                    self.sources.expose(tensor)
 
     def _held(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with each tensor replaced by its record."""
@@ -258,10 +295,9 @@ class Recorder(TorchFunctionMode):
         return False if saved_tensor_hooks_active() else tensor.grad_fn
 
     def _register(self, tensor: torch.Tensor, step: int, slot: int, name: str) -> TensorRecord:
-        keep = self._keep if isinstance(self._keep, bool) else self._keep(name, step)
         record = TensorRecord("op", step, slot, ref(tensor), None, version_of(tensor))
-        if keep and transform_level() is None:
-            record.kept = tensor.detach()
+        if self._keeps and transform_level() is None:
+            self.values.keep(record, tensor)
         else:
             record.facts = facts_of(tensor)
             self.sources.hold(tensor)
@@ -353,6 +389,8 @@ class Recorder(TorchFunctionMode):
             held = tuple(template(value, find) for value in args)
             named = {key: template(value, find) for key, value in kwargs.items()}
             step = len(self._log)
+            if not isinstance(self._keep, bool):
+                self._keeps = self._keep(self, name, held, named, output)
             held_out, outs, node = self._register_output(output, step, Plan.opaque(name))
             if outs:
                 self._log.append(
@@ -409,13 +447,38 @@ class Recorder(TorchFunctionMode):
         if isinstance(tensor, UninitializedTensorMixin):
             pass
         elif self._keep is not False:
-            record.kept = tensor.detach()
+            self.values.keep(record, tensor)
         else:
             record.facts = facts_of(tensor)
             self.sources.hold(tensor)
         self.sources.known[id(tensor)] = record
         self.records.append(record)
         return record
+
+    def recorded(self, step: int) -> CallRecord:
+        """A call recorded so far."""
+        return CallRecord._make(self._log[step])
+
+    def wrote(self, step: int, tensor: torch.Tensor) -> bool:
+        """Whether a call recorded so far returned ``tensor`` after writing to its memory."""
+        key = storage_key(tensor)
+        return (
+            any(write[0] == step for write in self.sources.writes.get(key, ())) if key is not None else False
+        )
+
+    def stand_in(self, record: TensorRecord, tensor: torch.Tensor) -> None:
+        """From now on ``tensor`` is what the call behind ``record`` gave."""
+        made = TensorRecord("op", record.index, record.slot, ref(tensor), None, version_of(tensor))
+        if record.kept is not None:
+            made.kept = tensor.detach()
+        else:
+            made.facts = facts_of(tensor)
+        self.sources.known[id(tensor)] = made
+        self.records.append(made)
+        call = self.recorded(record.index)
+        outs = tuple(made if out.slot == record.slot else out for out in call.outs)
+        held = filled(call.out, lambda out: made if out.slot == record.slot else out)
+        self._log[record.index] = tuple(call._replace(out=held, outs=outs))
 
     # -- failures and edits --------------------------------------------------------------------
 

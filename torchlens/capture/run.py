@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchlens._torch_compat import no_torch_function
-from torchlens.capture.arguments import flat_tensors, named_arguments, template, tensors_in
+from torchlens._torch_compat import no_torch_function, storage_key
+from torchlens.capture.arguments import apart, named_arguments, template, tensors_in
 from torchlens.capture.audit import DispatchAudit
 from torchlens.capture.autograd import saved_bytes
 from torchlens.capture.clock import Clock, clock_for
@@ -33,6 +33,7 @@ from torchlens.capture.recording import (
 )
 from torchlens.capture.state import BufferState, RandomState
 from torchlens.capture.table import ModuleTable
+from torchlens.capture.writers import WHOLE
 from torchlens.errors import CaptureError, warn
 
 _ACTIVE = threading.local()
@@ -120,13 +121,29 @@ class _Run:
         audit = DispatchAudit(self.recorder) if self.options.audit else None
         try:
             error = self._forward(args, kwargs, audit)
+            changed = buffers.changed() if self.options.restore_state else []
+            self._guard(changed)
             self._finish(error, audit)
+            self._part_output(changed)
         finally:
             if self.options.restore_state:
                 buffers.restore()
                 random.restore()
             self._release()
         return self.recording, error
+
+    def _guard(self, memories: list[torch.Tensor]) -> None:
+        """Put aside what is kept of memory that is going to be put back to what it was before the run."""
+        with self.recorder.own_work(), torch.no_grad():
+            for memory in memories:
+                self.recorder.values.before_write(memory, WHOLE, None)
+
+    def _part_output(self, memories: list[torch.Tensor]) -> None:
+        """Copy what the model returned of such memory, so that its output stays what it was."""
+        keys = {storage_key(memory) for memory in memories} - {None}
+        if keys:
+            with no_torch_function(), torch.no_grad():
+                self.recording.output = apart(self.recording.output, lambda t: storage_key(t) in keys)
 
     def _release(self) -> None:
         """Break the reference cycles of the run, so that dropping the trace frees its memory at once."""
@@ -215,7 +232,8 @@ class _Run:
         with self.recorder.own_work():
             return self.table.enter(module)
 
-    def _on_exit(self, position: int, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def _on_exit(self, position: int, module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+        """Close a module call; what is returned takes the place of its output."""
         call = self.recording.module_calls[position]
         unseen = call.end_op == call.first_op and self._is_opaque(module, output)
         if unseen:
@@ -227,15 +245,19 @@ class _Run:
         def before(tensor: torch.Tensor) -> TensorRecord | None:
             return self.recorder.known_before(tensor, call.first_op)
 
+        edited = output
+        if self.options.edit is not None:
+            edited = self.options.edit.returned(self.recorder, call, output)
         call.inputs = (template(args, before), template(kwargs, before) if kwargs else {})
-        self._renew(output)
-        call.output = template(output, self.recorder.sources.peek)
+        self._renew(edited)
+        call.output = template(edited, self.recorder.sources.peek)
+        return edited if edited is not output else None
 
     def _renew(self, value: Any) -> None:
         """Note the present content of tensors that were written through another alias."""
         if self.recorder.sources.writes:
             with self.recorder.own_work():
-                for tensor in flat_tensors(value):
+                for _, tensor in tensors_in(value, "", enter_objects=False):
                     self.recorder.sources.renew(tensor)
 
     def _is_opaque(self, module: nn.Module, output: Any) -> bool:

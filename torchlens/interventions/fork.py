@@ -44,7 +44,7 @@ class Fork(Trace):
     def __init__(self, parent: Trace, *, name: str | None = None) -> None:
         super().__init__(shared(parent.recording, name=name))
         self._parent = ref(parent)
-        self._edits: list[Edit] = list(getattr(parent, "_edits", ()))
+        self.live_edits = list(parent.live_edits)
 
     @property
     def parent(self) -> Trace | None:
@@ -77,11 +77,17 @@ class Fork(Trace):
         chosen, change = as_site(site), as_action(action)
         self._check()
         hits = [Hit(op, key_of_op(self, op), outputs, change) for op, outputs in self._matching(chosen)]
-        made = replay(self.recording, hits=hits, earlier=self._earlier(), label=self._label)
+        made = replay(
+            self.recording,
+            hits=hits,
+            earlier=self._earlier(),
+            forgotten=self._forgotten(),
+            label=self._label,
+        )
         places = tuple((hit.op.step, hit.key, hit.outputs) for hit in hits)
         labels = tuple(hit.op.label for hit in hits)
         note_edit(made, EditRecord(str(chosen), str(change), "replay", labels), [p[0] for p in places])
-        self._edits.append(Edit(chosen, change, places))
+        self.live_edits.append(Edit(chosen, change, places))
         self._become(made)
         return self
 
@@ -103,18 +109,19 @@ class Fork(Trace):
         Fork
             This fork, with the values of that run.
         """
-        from torchlens.interventions.live import rerun
+        from torchlens.interventions.rerun import rerun
 
-        recording, edits = rerun(self, model, inputs, keywords)
-        self._edits = edits
-        self._become(recording)
+        self._check()
+        self._forgotten(refuse=True)
+        trace, self.live_edits = rerun(self, model, inputs, keywords)
+        self._become(trace.recording)
         return self
 
     # -- inside --------------------------------------------------------------------------------
 
     def _become(self, recording: Recording) -> None:
         """Take another recording; everything built from the old one is built again when asked for."""
-        kept = {"_parent": self._parent, "_edits": self._edits}
+        kept = {"_parent": self._parent, "live_edits": self.live_edits}
         self.__dict__.clear()
         self.__dict__.update(kept, recording=recording)
 
@@ -135,10 +142,27 @@ class Fork(Trace):
             raise no_match(site, self)
         return [(op, chosen_outputs(len(op.records), site.outputs(op), op.label)) for op in found]
 
+    def _forgotten(self, *, refuse: bool = False) -> set[int]:
+        """Calls with edits that only the record knows, so that they cannot be made again."""
+        known = len(self.live_edits)
+        if refuse and len(self.edits) > known:
+            lost = self.edits[known]
+            raise InterventionError(
+                f"The edit {lost.action} at {lost.site} is known from its record only.",
+                code="edit_action_unknown",
+                remedy="Fork the trace of the clean run and make the edit again.",
+            )
+        labels = {label for edit in self.edits[known:] for label in edit.labels}
+        return (
+            {i for i, step in enumerate(self.call_steps) if self.ops[step].label in labels}
+            if labels
+            else set()
+        )
+
     def _earlier(self) -> list[Hit]:
         return [
             Hit(self.ops[step], key, outputs, edit.action)
-            for edit in self._edits
+            for edit in self.live_edits
             for step, key, outputs in edit.places
         ]
 
@@ -171,7 +195,7 @@ def no_match(site: Site, trace: Trace) -> InterventionError:
     """The error for a site without ops, with the nearest names."""
     from torchlens.errors import nearest
 
-    names = [str(getattr(part, "name", "") or getattr(part, "address", "")) for part in _leaves(site)]
+    names = [str(getattr(part, "name", "") or getattr(part, "address", "")) for part in leaves(site)]
     known = [*(layer.label for layer in trace.layers), *(a for m in trace.modules for a in m.addresses)]
     known += sorted({op.func_name for op in trace.ops})
     close = list(dict.fromkeys(hint for name in names for hint in nearest(name, known) if name))
@@ -182,9 +206,10 @@ def no_match(site: Site, trace: Trace) -> InterventionError:
     return InterventionError(f"The site {site} matches no op.", code="edit_site_no_match", remedy=hint)
 
 
-def _leaves(site: Site) -> list[Site]:
+def leaves(site: Site) -> list[Site]:
+    """The sites that a site is joined from."""
     parts = site.parts()
-    return [leaf for part in parts for leaf in _leaves(part)] if parts else [site]
+    return [leaf for part in parts for leaf in leaves(part)] if parts else [site]
 
 
 def attach(trace: Trace, records: list[EditRecord]) -> Trace:

@@ -43,7 +43,12 @@ class Hit:
 
 
 def replay(
-    recording: Recording, *, hits: list[Hit], earlier: list[Hit], label: Callable[[int], str]
+    recording: Recording,
+    *,
+    hits: list[Hit],
+    earlier: list[Hit],
+    forgotten: set[int],
+    label: Callable[[int], str],
 ) -> Recording:
     """A new recording in which ``hits`` are made; ``earlier`` edits are made again where recomputed.
 
@@ -52,10 +57,12 @@ def replay(
     recording : Recording
         Left untouched.
     hits, earlier : list of Hit
+    forgotten : set of int
+        Calls with edits that cannot be made again.
     label : callable
         Names the op of a call for messages.
     """
-    return _Replay(recording, hits, earlier, label).run()
+    return _Replay(recording, hits, earlier, label).run(forgotten)
 
 
 class _Replay:
@@ -86,9 +93,9 @@ class _Replay:
         self.ready: dict[tuple[Key, int], torch.Tensor] = {}
         self.reads = [item for item in recording.reads if key_of(item.tensor) in self.work.changed]
 
-    def run(self) -> Recording:
+    def run(self, forgotten: set[int]) -> Recording:
         """Check what can be checked, then recompute."""
-        self._check()
+        self._check(forgotten)
         random = RandomState() if any(step in self.recording.contexts for step in self.work.run) else None
         try:
             with no_torch_function(), torch.no_grad():
@@ -108,8 +115,12 @@ class _Replay:
 
     # -- before anything is recomputed ---------------------------------------------------------
 
-    def _check(self) -> None:
+    def _check(self, forgotten: set[int]) -> None:
         for step in self.work.run:
+            if step in forgotten and step not in self.work.bases:
+                self._refuse(
+                    step, "carries an edit that is known from its record only", "edit_action_unknown"
+                )
             if step not in self.work.bases and not callable(self.calls[step].func):
                 self._refuse(step, "is opaque, what it computes was not recorded", "edit_op_opaque")
 

@@ -104,7 +104,12 @@ def _returned(recording: Recording, outputs: list[torch.Tensor | None]) -> Any:
         return recording.output
     tensors = [tensor for _, tensor in tensors_in(recording.output, "output")]
     by_id = {id(old): new for old, new in zip(tensors, outputs) if new is not None}
-    return _rebuilt(recording.output, by_id, {})
+    return with_tensors(recording.output, by_id)
+
+
+def with_tensors(value: Any, by_id: dict[int, torch.Tensor]) -> Any:
+    """A structure with tensors replaced, by identity of the old one."""
+    return _rebuilt(value, by_id, {})
 
 
 def _rebuilt(value: Any, by_id: dict[int, torch.Tensor], done: dict[int, Any]) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from torchlens._collector import rare_collections
 from torchlens.capture.recording import Audit, EditRecord, Failure, Recording
 from torchlens.trace.build import Builder
 from torchlens.trace.costs import FactsTable, Totals
@@ -16,7 +17,7 @@ from torchlens.trace.parts import Buffer, Call, Module, Param
 if TYPE_CHECKING:
     from torchlens.analysis.branches import Branch
     from torchlens.drawing.draw import Drawing
-    from torchlens.interventions.fork import Fork
+    from torchlens.interventions.fork import Edit, Fork
 
 
 class Trace:
@@ -41,6 +42,7 @@ class Trace:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
+        self.live_edits: list[Edit] = []
         self.ops: list[Op]
         self.layers: list[Layer]
         self.modules: list[Module]
@@ -52,7 +54,8 @@ class Trace:
     def __getattr__(self, name: str) -> Any:
         if name in _BUILT and "recording" in self.__dict__:
             self.ops, self.layers, self.call_steps = [], [], []
-            Builder(self).build()
+            with rare_collections():
+                Builder(self).build()
             return self.__dict__[name]
         raise AttributeError(f"Trace has no attribute {name!r}.")
 
