@@ -5,7 +5,7 @@ Nothing here computes; a :class:`Recording` is what the recorder writes and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import ReferenceType, ref
@@ -67,6 +67,11 @@ class TensorRecord:
     @facts.setter
     def facts(self, facts: TensorFacts | None) -> None:
         self._facts = facts
+
+    @property
+    def settled(self) -> TensorFacts | None:
+        """The facts, if they were read already."""
+        return self._facts
 
     def stands_for(self, tensor: torch.Tensor) -> bool:
         """Whether this record was made for that very object."""
@@ -330,16 +335,30 @@ class Recording:
         self._calls = None
 
 
-def records_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, TensorRecord]]:
+def records_in(value: Any, path: Path = ()) -> list[tuple[Path, TensorRecord]]:
     """Every tensor record inside an argument template, with its path."""
-    if isinstance(value, TensorRecord):
-        yield path, value
-    elif isinstance(value, (tuple, list)):
-        for position, item in enumerate(value):
-            yield from records_in(item, (*path, position))
+    found: list[tuple[Path, TensorRecord]] = []
+    if value.__class__ is TensorRecord:
+        found.append((path, value))
+    else:
+        _collect(value, path, found)
+    return found
+
+
+def _collect(value: Any, path: Path, found: list[tuple[Path, TensorRecord]]) -> None:
+    items: Any = ()
+    if isinstance(value, (tuple, list)):
+        items = enumerate(value)
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from records_in(item, (*path, key))
+        items = value.items()
     elif isinstance(value, slice):
-        for name in ("start", "stop", "step"):
-            yield from records_in(getattr(value, name), (*path, name))
+        items = (("start", value.start), ("stop", value.stop), ("step", value.step))
+    for key, item in items:
+        kind = item.__class__
+        if kind is TensorRecord:
+            found.append(((*path, key), item))
+        elif kind not in _LEAVES:
+            _collect(item, (*path, key), found)
+
+
+_LEAVES = frozenset({int, float, str, bool, type(None), complex})
