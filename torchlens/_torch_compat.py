@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import torch
+from torch._subclasses import FakeTensor
 from torch._subclasses import FakeTensorMode as FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parameter import UninitializedTensorMixin as UninitializedTensorMixin  # type: ignore[attr-defined]
@@ -61,6 +62,11 @@ def storage_key(tensor: torch.Tensor) -> int | None:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError, AttributeError):
         return None
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has no memory although it says that it is on a device."""
+    return isinstance(tensor, FakeTensor)
 
 
 def storage_guard(tensor: torch.Tensor) -> StorageWeakRef | None:

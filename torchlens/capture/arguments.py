@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -132,22 +133,25 @@ SCALARS = frozenset(
 Find = Callable[[torch.Tensor], TensorRecord | None]
 
 
-def template(value: Any, find: Find) -> Any:
-    """``value`` with every tensor replaced by its record; containers are copied."""
+def template(value: Any, find: Find, around: tuple[Any, ...] = ()) -> Any:
+    """``value`` with every tensor replaced by its record; containers are copied.
+
+    ``around`` holds the containers that ``value`` lies in: one that comes back inside itself is cut.
+    """
     kind = type(value)
     if kind in SCALARS:
         return value
     if isinstance(value, torch.Tensor):
         return find(value)
-    if kind is list:
-        return [template(item, find) for item in value]
+    if isinstance(value, (tuple, list, dict)) and any(value is container for container in around):
+        return ...
     if isinstance(value, tuple):
-        items = [template(item, find) for item in value]
+        items = [template(item, find, (*around, value)) for item in value]
         return tuple.__new__(kind, items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [template(item, find) for item in value]
+        return [template(item, find, (*around, value)) for item in value]
     if isinstance(value, dict):
-        return {key: template(item, find) for key, item in value.items()}
+        return {key: template(item, find, (*around, value)) for key, item in value.items()}
     if kind is slice:
         return slice(template(value.start, find), template(value.stop, find), template(value.step, find))
     return value
@@ -184,3 +188,27 @@ def flat_tensors(value: Any) -> list[torch.Tensor]:
         for item in value.values():
             found += flat_tensors(item)
     return found
+
+
+def apart(value: Any, wanted: Callable[[torch.Tensor], bool]) -> Any:
+    """``value`` with copies in place of the tensors that ``wanted`` names, in copied containers.
+
+    What holds no such tensor stays the very object.
+    """
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone() if wanted(value) else value
+    if not any(wanted(tensor) for _, tensor in tensors_in(value, "")):
+        return value
+    if isinstance(value, tuple):
+        items = [apart(item, wanted) for item in value]
+        return tuple.__new__(type(value), items)
+    if isinstance(value, list):
+        return [apart(item, wanted) for item in value]
+    copied = copy.copy(value)
+    if isinstance(copied, MutableMapping):
+        for key in list(copied):
+            copied[key] = apart(copied[key], wanted)
+    else:
+        for name, item in list(getattr(copied, "__dict__", {}).items()):
+            object.__setattr__(copied, name, apart(item, wanted))
+    return copied

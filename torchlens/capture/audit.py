@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torchlens.capture.recorder import Recorder
 
 
-_MARKERS = frozenset({"aten.lift_fresh.default"})
+_MARKERS = frozenset({"aten.lift_fresh.default", "aten.is_pinned.default"})
 """Dispatches that compute nothing; a tensor that enters this way is counted as of unknown source."""
 
 

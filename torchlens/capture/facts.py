@@ -27,7 +27,7 @@ def facts_of(tensor: torch.Tensor) -> TensorFacts:
     strided = tensor.layout == torch.strided and not tensor.is_nested
     try:
         shape = tuple(int(n) for n in tensor.shape)
-    except RuntimeError:  # a nested tensor has no single size
+    except (RuntimeError, AttributeError, TypeError):  # a nested tensor has no single size
         shape = (tensor.size(0),)
     return TensorFacts(
         shape=shape,

@@ -119,6 +119,11 @@ TRANSPARENT = frozenset(
 )
 """Calls that hand on a tensor or a flag of it and compute nothing: the same tensor, not an op."""
 
+EXPOSING = frozenset(
+    ["numpy", "__array__", "__dlpack__", "storage", "untyped_storage", "_typed_storage", "share_memory_"]
+)
+"""Calls that hand a tensor's memory to code whose writes cannot be seen."""
+
 OPENED: dict[Any, Any] = {
     F.multi_head_attention_forward: without_function_override(F.multi_head_attention_forward)
 }
@@ -131,6 +136,7 @@ class Plan:
     __slots__ = (
         "contextual",
         "draws",
+        "exposes",
         "metadata",
         "name",
         "opened",
@@ -152,7 +158,8 @@ class Plan:
         self.watched = not self.metadata and may_write_unseen(func)
         self.special = self.metadata or self.transparent or self.opened is not None
         self.draws = None if self.special else draws_of(self.name)
-        self.contextual = not self.special and (self.draws is not None or is_cast(self.name))
+        self.exposes = self.name in EXPOSING
+        self.contextual = not self.special and (self.exposes or self.draws is not None or is_cast(self.name))
         self.special = self.special or self.contextual
 
     @classmethod
@@ -161,7 +168,7 @@ class Plan:
         plan = cls.__new__(cls)
         plan.name, plan.transparent, plan.metadata, plan.special = name, False, False, False
         plan.opened, plan.writer, plan.watched = None, None, False
-        plan.draws, plan.contextual = None, False
+        plan.draws, plan.contextual, plan.exposes = None, False, False
         return plan
 
 

@@ -301,6 +301,8 @@ class Recorder(TorchFunctionMode):
         else:
             record.facts = facts_of(tensor)
             self.sources.hold(tensor)
+            if transform_level() is not None:
+                self.sources.note_wrapped(tensor, record)
         if self._inspect is not None and self.recording.finite is not None:
             finite = self.recording.finite
             status = self._inspect(tensor)

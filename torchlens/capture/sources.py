@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from torchlens._torch_compat import (
+    is_fake,
     is_transform_wrapper,
     no_torch_function,
     storage_guard,
@@ -37,13 +38,20 @@ class Sources:
     """The present record of every tensor seen, by object, by memory and by autograd node."""
 
     def __init__(
-        self, *, unknown: Callable[[torch.Tensor], TensorRecord], records: list[TensorRecord]
+        self,
+        *,
+        unknown: Callable[[torch.Tensor], TensorRecord],
+        records: list[TensorRecord],
+        keep: Callable[[TensorRecord, torch.Tensor], None],
     ) -> None:
         self.known: dict[int, TensorRecord] = {}
         self.writes: dict[int, list[Write]] = {}
         self.unknown = unknown
         self._by_storage: dict[int, list[TensorRecord]] = {}
         self._by_node: dict[Any, TensorRecord] = {}
+        self._keep = keep
+        self._exposed: dict[int, tuple[int, int]] = {}
+        self._same_memory: dict[int, int] = {}
         self._order = records
         self._indexed = 0
         self._held: list[Any] = []
@@ -55,9 +63,49 @@ class Sources:
 
     def adopt(self, tensor: torch.Tensor, record: TensorRecord) -> TensorRecord:
         """From now on ``tensor`` is known as the state that ``record`` stands for."""
-        made = self.known[id(tensor)] = twin(record, tensor)
+        made = TensorRecord(
+            record.source, record.index, record.slot, weakref.ref(tensor), None, version_of(tensor)
+        )
+        if is_transform_wrapper(tensor):
+            made.kept, made.version, made.facts = record.kept, record.version, record.facts
+            made.history, made.stamp, made.lost = record.history, record.stamp, record.lost
+        elif record.kept is not None or record.lost is not None:
+            self._keep(made, tensor)
+        else:
+            made.facts = facts_of(tensor)
+        self.known[id(tensor)] = made
         self._order.append(made)
         return made
+
+    def note_wrapped(self, tensor: torch.Tensor, record: TensorRecord) -> None:
+        """Know the tensors inside a ``torch.func`` wrapper too: they come out when the transform ends."""
+        while is_transform_wrapper(tensor):
+            tensor = unwrap_transform(tensor)
+            inner = TensorRecord(record.source, record.index, record.slot, weakref.ref(tensor), None, None)
+            inner.facts = facts_of(tensor)
+            self.known[id(tensor)] = inner
+            self._order.append(inner)
+
+    def expose(self, tensor: torch.Tensor) -> None:
+        """Note where memory lies that may come back as another tensor (by numpy or dlpack)."""
+        self._note_same_memory(tensor)
+        key = self._key(tensor)
+        if key is None or key in self._exposed:
+            return
+        self.hold(tensor)
+        storage = tensor.untyped_storage()
+        start = storage.data_ptr() if tensor.device.type == "cpu" and not is_fake(tensor) else 0
+        self._exposed[key] = (start, start + storage.nbytes() if start else 0)
+        self.writes.setdefault(key, [])
+
+    def _key(self, tensor: torch.Tensor) -> int | None:
+        """Identity of a tensor's memory, the same for all storages that lie on that memory."""
+        key = storage_key(tensor)
+        return self._same_memory.get(key, key) if key is not None else None
+
+    def _region(self, tensor: torch.Tensor) -> Region | None:
+        """Region within that memory; unknown where a storage begins inside another one."""
+        return None if self._same_memory and storage_key(tensor) in self._same_memory else region_of(tensor)
 
     def hold(self, tensor: torch.Tensor) -> None:
         """Keep the identity of a tensor's memory from being given to another's, but not the memory."""
@@ -69,7 +117,7 @@ class Sources:
         """Later writes that the content depends on; if there are any, a record of the present state."""
         record = self.peek(tensor)
         writes = self.writes_since(tensor, record) if record is not None else []
-        if record is not None and writes:
+        if record is not None and (writes or (self._exposed and self._key(tensor) in self._exposed)):
             self.adopt(tensor, record)
         return writes
 
@@ -108,22 +156,35 @@ class Sources:
                     return known
             tensor = inner
         self._index()
-        key = storage_key(tensor)
-        mine = region_of(tensor)
+        self._note_same_memory(tensor)
+        key, mine = self._key(tensor), self._region(tensor)
         for record in reversed(self._by_storage.get(key, []) if key is not None else []):
-            known_as = record.live() if record.kept is None else record.kept
-            if known_as is None or overlap(region_of(known_as), mine):
+            live = record.live()
+            if live is None or overlap(self._region(live), mine):
                 return record
         return self._by_graph(tensor)
+
+    def _note_same_memory(self, tensor: torch.Tensor) -> None:
+        """A tensor that numpy or dlpack made of known memory has a storage of its own there."""
+        key = storage_key(tensor) if self._exposed else None
+        if key is None or key in self._exposed or tensor.device.type != "cpu" or is_fake(tensor):
+            return
+        place = tensor.untyped_storage().data_ptr()
+        for known, (start, stop) in self._exposed.items():
+            if start <= place < stop:
+                self._same_memory[key] = known
+                self.hold(tensor)
+                return
 
     def _index(self) -> None:
         """Note memory and autograd node of the tensors registered since the last unknown one."""
         for record in self._order[self._indexed :]:
             live = record.live()
             tensor = live if live is not None else record.kept
-            if tensor is None:
-                continue
-            key = storage_key(tensor)
+            if live is None and record.settled is not None:
+                key = record.settled.storage
+            else:
+                key = self._key(tensor) if tensor is not None else None
             if key is not None:
                 self._by_storage.setdefault(key, []).append(record)
             if live is not None and live.grad_fn is not None:
@@ -149,23 +210,25 @@ class Sources:
 
     def wrote(self, tensor: torch.Tensor, region: Region | None, step: int, record: TensorRecord) -> None:
         """A call wrote ``region`` of the memory of ``tensor``; the result is ``record``."""
-        key = storage_key(tensor)
+        key = self._key(tensor)
         if key is not None:
             if key not in self.writes:
                 self.hold(tensor)
-            self.writes.setdefault(key, []).append((step, region, region_of(tensor), record))
+            known = storage_key(tensor) == key
+            entry = (step, region if known else None, self._region(tensor), record)
+            self.writes.setdefault(key, []).append(entry)
 
     def writes_since(self, tensor: torch.Tensor, record: TensorRecord) -> list[Seen]:
         """Later writes through other aliases that the content of ``tensor`` depends on.
 
         Newest first, up to one that replaced everything; the flag says that this write did.
         """
-        key = storage_key(tensor)
+        key = self._key(tensor)
         writes = self.writes.get(key) if key is not None else None
         if not writes:
             return []
         since = record.index if record.source == "op" else -1
-        mine = region_of(tensor)
+        mine = self._region(tensor)
         found: list[Seen] = []
         for step, region, result, written in reversed(writes):
             if step <= since:
@@ -176,18 +239,3 @@ class Sources:
                 if full:
                     break
         return found
-
-
-def twin(record: TensorRecord, tensor: torch.Tensor) -> TensorRecord:
-    """The same origin under another object, with the content that this object has now."""
-    made = TensorRecord(
-        record.source, record.index, record.slot, weakref.ref(tensor), None, version_of(tensor)
-    )
-    if is_transform_wrapper(tensor):
-        made.kept, made.version, made.facts = record.kept, record.version, record.facts
-        made.history, made.stamp, made.lost = record.history, record.stamp, record.lost
-    elif record.kept is not None or record.lost is not None:
-        made.kept = tensor.detach()
-    else:
-        made.facts = facts_of(tensor)
-    return made

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from torchlens._torch_compat import UninitializedTensorMixin, no_torch_function
+from torchlens._torch_compat import UninitializedTensorMixin, no_torch_function, storage_key
 from torchlens.capture.modules import attributes, registered
 
 
@@ -39,6 +39,14 @@ class RandomState:
             torch.mps.set_rng_state(self._devices["mps"])
 
 
+class _Content(NamedTuple):
+    """A buffer, the memory that it had, and what was in there."""
+
+    tensor: torch.Tensor
+    memory: torch.Tensor
+    content: torch.Tensor
+
+
 class BufferState:
     """A snapshot of the registered buffers: which tensors they are and what they hold.
 
@@ -49,15 +57,17 @@ class BufferState:
     def __init__(self, modules: list[nn.Module]) -> None:
         self.lazy = any(is_lazy(module) for module in modules)
         self._slots: list[tuple[nn.Module, str, torch.Tensor]] = []
-        self._contents: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._contents: list[_Content] = []
+        self.seen: set[int] = set()
         if self.lazy:
             return
         with no_torch_function(), torch.no_grad():
             for module in modules:
                 for name, tensor in registered(module, "_buffers"):
                     self._slots.append((module, name, tensor))
-                    if id(tensor) not in self._contents:
-                        self._contents[id(tensor)] = (tensor, _copy(tensor))
+                    if id(tensor) not in self.seen:
+                        self.seen.add(id(tensor))
+                        self._contents.append(_Content(tensor, tensor.detach(), _copy(tensor)))
 
     def restore(self) -> None:
         """Put every buffer back, object and content."""
@@ -66,9 +76,16 @@ class BufferState:
                 held = attributes(module).get("_buffers")
                 if isinstance(held, dict) and held.get(name) is not tensor:
                     held[name] = tensor
-            for tensor, content in self._contents.values():
+            for tensor, memory, content in self._contents:
+                if storage_key(tensor) != storage_key(memory) or tensor.shape != memory.shape:
+                    tensor.data = memory
                 if not _equal(tensor, content):
                     _assign(tensor, content)
+
+    def changed(self) -> list[torch.Tensor]:
+        """The memory that :meth:`restore` is going to write."""
+        with no_torch_function(), torch.no_grad():
+            return [memory for _, memory, content in self._contents if not _equal(memory, content)]
 
 
 def is_lazy(module: nn.Module) -> bool:

@@ -116,6 +116,8 @@ class ModuleTable:
             return self._recording.params[place].record
         if name is not None and kind == "_buffers":
             return self._recording.buffers[self._add_buffer(tensor, name, persistent=True)].record
+        if name is None:
+            self._recorder.expose(tensor)
         index = len(self._recording.constants)
         record = self._recorder.source_record(tensor, "constant", index)
         reason = "an attribute of a module" if name else "made where no recorded call was seen"

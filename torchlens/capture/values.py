@@ -13,6 +13,7 @@ from weakref import ref
 import torch
 
 from torchlens._torch_compat import no_torch_function, storage_key, version_of
+from torchlens.capture.facts import facts_of
 from torchlens.capture.recording import TensorRecord
 from torchlens.capture.regions import Region, overlap, region_of
 from torchlens.capture.writers import WHOLE
@@ -100,6 +101,7 @@ class ValueStore:
         self._by_storage: dict[int, list[TensorRecord]] = {}
         self._histories: dict[int, History] = {}
         self._written: set[int] = set()
+        self._exposed: set[int] = set()
 
     def _index(self) -> None:
         """Sort the records kept since the last write by storage; each is looked at once."""
@@ -111,6 +113,22 @@ class ValueStore:
                     record.history, record.stamp = history, len(history.tape)
                 self._by_storage.setdefault(key, []).append(record)
         self._indexed = len(self._records)
+
+    def keep(self, record: TensorRecord, tensor: torch.Tensor) -> None:
+        """Keep the content of a tensor in its record: by reference, or copied if it may change unseen."""
+        if self._exposed and storage_key(tensor) in self._exposed:
+            record.facts = facts_of(tensor)
+            record.kept = tensor.detach().clone()
+            record.version = version_of(record.kept)
+        else:
+            record.kept = tensor.detach()
+
+    def expose(self, tensor: torch.Tensor) -> None:
+        """The memory of a tensor may be written unseen from now on: copy what is kept of it."""
+        key = storage_key(tensor)
+        if key is not None and key not in self._exposed:
+            self.before_write(tensor, WHOLE, None)
+            self._exposed.add(key)
 
     def freeze(self, tensor: torch.Tensor) -> None:
         """Keep what is known of a tensor object apart from it: its sizes or its memory will change."""
