@@ -80,6 +80,7 @@ _CALLED = frozenset(
     ]
 )
 """Functions whose sizes and axes people write as a call: ``view(2, -1)``."""
+_MOVES = frozenset(["to", "cuda", "cpu"])
 _SIDES = frozenset(["stride", "padding", "dilation", "output_padding", "kernel_size", "output_size"])
 _OBVIOUS = frozenset(["normalized_shape", "inplace", "num_weights", "embed_dim_to_check"])
 """Arguments that the shapes in the node say already, or that change no value."""
@@ -216,11 +217,12 @@ def described(op: Op, *, bare: bool = False, redundant: bool = False) -> Describ
         Also list the arguments that equal their defaults.
     """
     found = arguments(op)
-    telling = [item for item in found if not item.default and item.name not in _OBVIOUS]
+    obvious = _OBVIOUS if op.type in _MOVES else _OBVIOUS | {"device"}
+    telling = [item for item in found if not item.default and item.name not in obvious]
     title = None if bare else _title(op, telling)
     if title is not None:
         telling = []
-    rest = [item for item in found if item.default or item.name in _OBVIOUS] if redundant else []
+    rest = [item for item in found if item.default or item.name in obvious] if redundant else []
     return Described(title or op.type, ", ".join(_named(item) for item in (*telling, *rest)))
 
 

@@ -130,7 +130,7 @@ def _tags(stubs: int, settings: Settings) -> list[str]:
     if not stubs:
         return []
     hint = "" if settings["long_edges"] == "stub" else ' (long_edges="line" draws all lines)'
-    return [f"{counted(stubs, 'far-reaching edge')} drawn as named tags{hint}."]
+    return [f"{counted(stubs, 'far-reaching edge is', 'far-reaching edges are')} drawn as named tags{hint}."]
 
 
 # -- channels ----------------------------------------------------------------------------------

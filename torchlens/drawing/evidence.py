@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from torchlens.drawing.attention import find_focus
 from torchlens.drawing.channels import elements
-from torchlens.drawing.edits import census_text
 from torchlens.drawing.plan import check_module
 from torchlens.drawing.settings import Settings
 from torchlens.errors import InvalidArgumentError, warn
+from torchlens.interventions.census import census_text
 
 if TYPE_CHECKING:
     from torchlens.trace.trace import Trace
@@ -93,7 +93,7 @@ def _sequence(trace: Trace) -> None:
 
 
 def _interventions(trace: Trace) -> None:
-    if not trace.edits:
+    if not trace.edits and trace.parent is None:
         raise _missing(
             "interventions",
             "the trace records no edit",
@@ -137,7 +137,7 @@ def _check_sizes(trace: Trace, settings: Settings) -> None:
 
 
 def _stacking(trace: Trace, settings: Settings) -> Settings:
-    if settings["stack_by"] is None or settings.explicit("stack_by"):
+    if settings["stack_by"] != "pass":
         return settings
     if settings["rolled"]:
         return dropped(settings, "stack_by", "a rolled drawing has all passes in one node")
@@ -151,7 +151,7 @@ def dropped(settings: Settings, name: str, reason: str) -> Settings:
     warn(
         f"{name}={settings[name]!r} was dropped: {reason}.",
         code="view_secondary_degraded",
-        remedy=f"Pass {name}= to have it all the same." if name != "stack_by" else "",
+        remedy="A function as stack_by= may group ops in another way.",
         stacklevel=6,
     )
     return settings.replaced(name, None, note=f"Passes do not stand side by side: {reason}.")
