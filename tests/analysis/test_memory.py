@@ -92,3 +92,26 @@ def test_a_multilayer_perceptron_by_its_widths():
     model = nn.Sequential(*(nn.Linear(a, b) for a, b in itertools.pairwise(widths)))
     trace = tl.trace(model, torch.zeros(8, 64))
     assert peak_bytes(trace) == 4 * 8 * max(a + b for a, b in itertools.pairwise(widths))
+
+
+@pytest.mark.parametrize("save", [True, False])
+def test_outputs_have_bytes_and_aliases_none(save):
+    def model(x):
+        y = x + 1
+        z = y.view(16, 16)
+        z.mul_(2)
+        parts = z.chunk(2)
+        return parts[0].t().contiguous(), y.to(torch.float64)
+
+    trace = tl.trace(model, (X,), save=save)
+    found = [(op.type, op.bytes, op.is_alias) for op in trace.ops if op.kind == "call"]
+    assert found == [
+        ("add", KB, False),
+        ("view", 0, True),
+        ("mul", 0, True),
+        ("chunk", 0, True),
+        ("t", 0, True),
+        ("contiguous", KB // 2, False),
+        ("to", 2 * KB, False),
+    ]
+    assert trace.totals.bytes == KB + KB // 2 + 2 * KB

@@ -158,6 +158,19 @@ def test_across_stages():
     ]
 
 
+def test_runs_of_several_stages_are_known_to_be_alike():
+    model = nn.Sequential(
+        Listed(Block(8), Block(8)),
+        nn.Sequential(nn.Linear(8, 4), nn.Tanh()),
+        Listed(Block(4), Block(4), Block(4)),
+        Listed(Backwards(4), Backwards(4)),
+    )
+    named = ("Block", "Backwards")
+    first, second, third = (r for r in repeats(tl.trace(model, X)) if r.class_name in named)
+    assert [call.label for call in second.calls] == ["2.h.0", "2.h.1", "2.h.2"]
+    assert first.structure == second.structure != third.structure
+
+
 def test_equal_stages_are_a_run_themselves():
     stages = nn.Sequential(*(nn.Sequential(Block(), Block()) for _ in range(2)))
     assert found(stages) == [

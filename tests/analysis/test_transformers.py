@@ -225,3 +225,50 @@ def test_whisper(kind):
     ]
     convolutions = 20 * D * 8 * 3 + 10 * D * D * 3
     assert products(trace) == convolutions + 2 * encoder(10) + 2 * decoder(4, 10) + 4 * D * V
+
+
+SMALL = {
+    "vocab_size": V, "hidden_size": D, "intermediate_size": FF, "num_attention_heads": H,
+    "max_position_embeddings": 32, "pad_token_id": 0, "attn_implementation": "eager",
+}  # fmt: skip
+
+
+def test_albert_has_one_pass_a_use_of_its_layer():
+    config = transformers.AlbertConfig(**SMALL, embedding_size=8, num_hidden_layers=4)
+    trace = traced(config, transformers.AlbertModel, {"input_ids": IDS})
+    shared = [layer for layer in trace.layers if "albert_layers" in str(layer.module)]
+    assert shared
+    assert {layer.num_passes for layer in shared} == {4}
+    assert sites(trace) == [("composed", "self", H, H, T, T)] * 4
+    assert any(len(run) == 4 for run in blocks(trace, "Layer"))
+
+
+def test_swin_attends_in_windows():
+    window, depths, heads = 2, [2, 2], [2, 4]
+    config = transformers.SwinConfig(
+        image_size=16, patch_size=2, embed_dim=8, depths=depths, num_heads=heads, window_size=window,
+        attn_implementation="eager",
+    )  # fmt: skip
+    trace = traced(config, transformers.SwinModel, {"pixel_values": torch.randn(1, 3, 16, 16)})
+    expected = [h for h, depth in zip(heads, depths, strict=True) for _ in range(depth)]
+    assert sites(trace) == [("composed", "self", h, h, window**2, window**2) for h in expected]
+    assert not trace.is_recurrent
+
+
+def test_routers_and_sinks_of_a_sparse_model():
+    config = transformers.GptOssConfig(
+        **SMALL, num_hidden_layers=3, num_key_value_heads=1, head_dim=8, num_local_experts=4,
+        num_experts_per_tok=2, sliding_window=4,
+    )  # fmt: skip
+    trace = traced(config, transformers.GptOssForCausalLM, {"input_ids": IDS, "use_cache": False})
+    assert sum(op.type == "softmax" for op in trace.ops) == 2 * 3  # a router in every layer as well
+    assert sites(trace) == [("composed", "self", H, 1, T, T)] * 3
+
+
+def test_latents_that_attend_to_the_input():
+    config = transformers.PerceiverConfig(
+        num_latents=4, d_latents=D, d_model=D, num_blocks=1, num_self_attends_per_block=2,
+        num_self_attention_heads=H, num_cross_attention_heads=H,
+    )  # fmt: skip
+    trace = traced(config, transformers.PerceiverModel, {"inputs": torch.randn(1, T, D)})
+    assert sites(trace) == [("composed", "cross", H, H, 4, T)] + [("composed", "self", H, H, 4, 4)] * 2

@@ -35,6 +35,9 @@ class Repeat:
         Whether each call reads what the one before made, as blocks of a stack do and branches do not.
     across : bool
         Whether the calls stand in different containers that only pass data on (stages).
+    structure : int
+        Equal for runs whose calls are equal inside up to sizes: the blocks of one stage and of the next,
+        whatever stands between.
     """
 
     parent: Call | None
@@ -43,6 +46,7 @@ class Repeat:
     sizes: tuple[tuple[Shape, ...], ...]
     chained: bool
     across: bool
+    structure: int
 
     @property
     def class_name(self) -> str:
@@ -115,6 +119,7 @@ def _repeat(trace: Trace, parent: Call | None, run: list[Call], structures: Stru
         sizes=tuple(_returned(call) for call in run),
         chained=all(_feeds(trace, one, following) for one, following in itertools.pairwise(run)),
         across=len({call.parent.index if call.parent is not None else -1 for call in run}) > 1,
+        structure=structures.graph[run[0].index],
     )
 
 
