@@ -45,13 +45,19 @@ def change_marks(shape: Shape, settings: Settings) -> dict[Shown, Mark]:
 def caption_lines(trace: Trace) -> list[str]:
     """How many ops were edited and changed, or why that is not known."""
     found = changes(trace)
-    lines = [f"Edited: {counted(len(found.edited), 'op')} by {_edits(trace.edits)}."]
+    lines = []
+    if trace.edits:
+        lines.append(f"Edited: {counted(len(found.edited), 'op')} by {_edits(trace.edits)}.")
     if any(found.edited.values()):
         lines.append("Dashed outlines are inferred from the record, not confirmed by an op.")
     if found.unclear:
         return [*lines, found.unclear]
-    moved = f"{len(found.changed)} of {found.compared} other values differ from the clean run"
-    return [*lines, f"Changed: {moved}."]
+    clean = "other trace" if trace.compares_inputs else "clean run"
+    values = "other values" if trace.edits else "values"
+    lines.append(f"Changed: {len(found.changed)} of {found.compared} {values} differ from the {clean}.")
+    if found.unknown:
+        lines.append(f"{counted(len(found.unknown), 'value')} not compared: not kept in both runs.")
+    return lines
 
 
 def _edits(edits: Sequence[EditRecord]) -> str:

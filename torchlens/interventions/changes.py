@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from torchlens.interventions.align import align
 from torchlens.interventions.compare import largest_change
@@ -38,8 +39,25 @@ class Changes:
     unclear: str = ""
 
 
+_KNOWN: WeakKeyDictionary[Trace, tuple[tuple[object, ...], Changes]] = WeakKeyDictionary()
+"""The last comparison of each trace and what it holds for; neither keeps a clean run alive."""
+
+
 def changes(trace: Trace) -> Changes:
     """Compare a trace with the clean run that it came from, op by op and by value."""
+    clean = trace.parent
+    key = (*_state(trace), *(_state(clean) if clean is not None else ()))
+    known = _KNOWN.get(trace)
+    if known is None or known[0] != key:
+        known = _KNOWN[trace] = (key, _changes(trace))
+    return known[1]
+
+
+def _state(trace: Trace) -> tuple[object, ...]:
+    return id(trace), id(trace.recording), len(trace.edits), tuple(edit.inferred for edit in trace.edits)
+
+
+def _changes(trace: Trace) -> Changes:
     found = Changes(edited=edited(trace))
     clean = trace.parent
     if clean is None:
@@ -58,13 +76,11 @@ def edited(trace: Trace) -> dict[int, bool]:
     """Steps of the ops that edits hit; true where only the record says so."""
     by_label = {op.label: op.step for op in trace.ops}
     found: dict[int, bool] = {}
-    for position, edit in enumerate(trace.edits):
-        confirmed = set(trace.recording.edited.get(position, ()))
+    for edit in trace.edits:
         for label in edit.labels:
             step = by_label.get(label)
             if step is not None:
-                inferred = edit.inferred or step not in confirmed
-                found[step] = found.get(step, True) and inferred
+                found[step] = found.get(step, True) and edit.inferred
     return found
 
 
