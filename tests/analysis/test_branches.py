@@ -335,7 +335,8 @@ def test_values_that_leave_the_graph():
         return x * (a + b + len(c))
 
     trace = tl.trace(model, ONE)
-    found = reads(trace)
+    found = trace.reads
+    assert found == reads(trace)
     assert [(r.kind, r.outcome, r.op.type) for r in found] == [
         ("item", 3.0, "sum"),
         ("__float__", 1.0, "prod"),

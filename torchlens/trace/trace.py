@@ -15,7 +15,7 @@ from torchlens.trace.op import Layer, Op
 from torchlens.trace.parts import Buffer, Call, Module, Param
 
 if TYPE_CHECKING:
-    from torchlens.analysis.branches import Branch
+    from torchlens.analysis.branches import Branch, Read
     from torchlens.drawing.draw import Drawing
     from torchlens.interventions.fork import Edit, Fork
 
@@ -129,6 +129,13 @@ class Trace:
         from torchlens.analysis.branches import branches
 
         return branches(self)
+
+    @cached_property
+    def reads(self) -> list[Read]:
+        """Values that left the graph into Python: ``item()``, ``float()``, ``tolist()``, truth values."""
+        from torchlens.analysis.branches import reads
+
+        return reads(self)
 
     @property
     def is_recurrent(self) -> bool:
