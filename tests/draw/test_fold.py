@@ -168,3 +168,28 @@ def test_hostile_names_are_drawn(rolled):
     drawing = trace.draw(rolled=rolled)
     assert "<ird" not in drawing.svg
     assert any("linear" in title for title in titles(drawing))
+
+
+def test_names_of_a_run_are_short_but_still_names():
+    class Inner(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.h = nn.ModuleList(nets.Block(8) for _ in range(3))
+            self.tail = nn.Sequential(nets.Block(8), nets.Block(8))
+
+        def forward(self, x):
+            for block in self.h:
+                x = block(x)
+            return self.tail(torch.relu(x))
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.core = Inner()
+
+        def forward(self, x):
+            return torch.tanh(self.core(x))
+
+    drawing = tl.trace(Outer(), torch.ones(1, 3, 8)).draw(fold_repeats=True)
+    folded = [title for title in titles(drawing) if title.startswith("+")]
+    assert folded == ["+2 more Block (h.1–h.2)", "+1 more Block (core.tail.1)"]

@@ -165,12 +165,14 @@ def test_speed_says_what_its_colours_mean(stack):
     assert f"encoded {stack.totals.ops} of {stack.totals.ops} ops" in said
     assert "rank order, not proportion" in said
     assert "compare ops with each other, not with production latency" in said
-    assert "one run without warm-up" in said
+    assert "one instrumented run, no warm-up" in said
 
 
 def test_runs_and_warm_ups_are_told():
     trace = tl.trace(nn.Linear(2, 2), torch.ones(1, 2), repeats=3, warmup=2)
-    assert "the median of 3 runs after 2 warm-ups" in caption(trace.draw(view="speed")).replace("\n", " ")
+    assert "median of 3 instrumented runs after 2 warm-ups" in caption(trace.draw(view="speed")).replace(
+        "\n", " "
+    )
 
 
 @pytest.mark.parametrize(

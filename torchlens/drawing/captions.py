@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 WIDEST = 100
 """Letters in a line."""
 LISTED = 5
+TIED = "\u00a0"
+"""A space at which no line breaks."""
 
 
 def wrapped(lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines of at most 100 letters, broken between words."""
-    return tuple(part for line in lines if line for part in textwrap.wrap(line, WIDEST) or [])
+    """Lines of at most 100 letters, broken between words that are not tied."""
+    parts = (part for line in lines for part in textwrap.wrap(line, WIDEST, break_on_hyphens=False))
+    return tuple(part.replace(TIED, " ") for part in parts)
 
 
 def header_lines(trace: Trace) -> tuple[str, ...]:
@@ -162,7 +165,7 @@ def _color(reading: Reading, plan: Plan, settings: Settings) -> list[str]:
             f"Colour: every op has the same {title} ({value}), so none is coloured; "
             f"{coverage(reading, plan)}."
         ]
-    how = "rank order" if reading.scale == "rank" else f"{reading.scale} scale"
+    how = "rank order, not proportion" if reading.scale == "rank" else f"{reading.scale} scale"
     lines = [f"Colour: {title}, {how}; {coverage(reading, plan)}{_uncoloured(reading)}."]
     if plan.shape.graph.rolled and reading.channel.total and _several(plan):
         lines.append("Each value is summed over passes.")
@@ -212,7 +215,7 @@ def top_lines(reading: Reading, *, count: int = LISTED) -> list[str]:
         f"{unit_name(unit)} {reading.channel.show(value)} ({100 * value / total:.0f}%)"
         for unit, value in best
     ]
-    return [f"Largest: {', '.join(parts)}."]
+    return [f"Largest: {', '.join(part.replace(' ', TIED) for part in parts)}."]
 
 
 def unit_name(unit: Unit) -> str:

@@ -169,11 +169,10 @@ def _run_rows(node: Shown) -> list[Row]:
     first, last = node.scopes[0], node.scopes[-1]
     home = node.around.calls[0].module.address if node.around.calls else ""
     names = [calls_name(scope.calls) for scope in dict.fromkeys((first, last))]
-    short = "–".join(name.removeprefix(f"{home}.") if home else name for name in names)
-    return [
-        Row(f"+{len(node.scopes)} more {class_of(first)} ({short})", "title"),
-        *_detail(inside_text(node.units)),
-    ]
+    short = [name.removeprefix(f"{home}.") if home else name for name in names]
+    shown = short if all("." in name for name in short) else names
+    title = f"+{len(node.scopes)} more {class_of(first)} ({'–'.join(shown)})"
+    return [Row(title, "title"), *_detail(inside_text(node.units))]
 
 
 # -- extra rows --------------------------------------------------------------------------------

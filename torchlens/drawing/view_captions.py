@@ -38,27 +38,15 @@ def _trace(plan: Plan) -> Trace:
 
 
 def _speed(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
-    lines = []
-    reading = layers.color
-    if (
-        reading is not None
-        and reading.channel.name == "time"
-        and reading.scale == "rank"
-        and reading.positions
-    ):
-        lines.append("Colour shows rank order, not proportion.")
-    lines += [
-        f"Times come from an instrumented run ({_runs(_trace(plan))}): "
-        "compare ops with each other, not with production latency.",
-    ]
-    return lines + _top(layers)
+    line = f"Times: {_runs(_trace(plan))}; compare ops with each other, not with production latency."
+    return [line, *_top(layers)]
 
 
 def _runs(trace: Trace) -> str:
     timing = trace.recording.timing
-    how = "one run" if timing.runs < 2 else f"the median of {timing.runs} runs"
-    after = f" after {counted(timing.warmup, 'warm-up')}" if timing.warmup else " without warm-up"
-    return how + after + (", device time" if timing.clock != "cpu" else "")
+    how = "one instrumented run" if timing.runs < 2 else f"median of {timing.runs} instrumented runs"
+    after = f" after {counted(timing.warmup, 'warm-up')}" if timing.warmup else ", no warm-up"
+    return how + after + (", device time from events" if timing.clock != "cpu" else "")
 
 
 def _memory(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
@@ -124,7 +112,7 @@ def _first(checked: list[Op]) -> list[str]:
 
 
 def _dims(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
-    if layers.size is None or layers.size.channel.name != "dims":
+    if layers.size is None or layers.size.channel.name != "dims" or layers.size.all_equal:
         return []
     return ["Box area shows element count, not shape: 512x7x7 and 128x14x14 draw the same size."]
 
