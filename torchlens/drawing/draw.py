@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from torchlens.drawing import captions, evidence, settings
 from torchlens.drawing.assemble import assemble
 from torchlens.drawing.drawing import Drawing as Drawing
-from torchlens.drawing.layout import lay_out
+from torchlens.drawing.layout import Placed, lay_out
 from torchlens.drawing.layout.stubs import choose
 from torchlens.drawing.layout.tree import cut, grow
 from torchlens.drawing.legend import legend_of
 from torchlens.drawing.overlay import layers_of
+from torchlens.drawing.page import page
 from torchlens.drawing.plan import graph_of, plan
 from torchlens.drawing.target import target_of
 from torchlens.drawing.view_captions import closing_lines, view_lines
@@ -84,10 +85,19 @@ def draw(trace: Trace, path: Any = None, **keywords: Any) -> Drawing:
     target = target_of(path, asked["file_format"])
     chosen = evidence.check(trace, asked)
     graph = graph_of(trace, chosen)
-    visible = plan(graph, chosen)
-    scene = scene_of(visible, chosen)
-    placed = lay_out(scene)
-    return Drawing(placed, target, dpi=int(chosen["dpi"]), notes=evidence.census(trace, chosen))
+
+    def placed() -> Placed:
+        visible = plan(graph, chosen)
+        scene = scene_of(visible, chosen)
+        return lay_out(scene)
+
+    return Drawing(
+        placed if target.file_format == "html" else placed(),
+        target,
+        dpi=int(chosen["dpi"]),
+        notes=evidence.census(trace, chosen),
+        page=lambda: page(trace, asked),
+    )
 
 
 def scene_of(visible: Plan, chosen: Settings) -> Scene:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from torchlens.drawing.layout import Placed
+from torchlens.drawing.notebook import frame
 from torchlens.drawing.output import render
 from torchlens.drawing.scene import Scene, SceneBox, SceneEdge, SceneNode
 from torchlens.drawing.target import Target, target_of, write
@@ -29,8 +31,17 @@ class Drawing:
         The file written, if one was.
     """
 
-    def __init__(self, placed: Placed, target: Target, *, dpi: int = 150, notes: str | None = None) -> None:
-        self.placed = placed
+    def __init__(
+        self,
+        placed: Placed | Callable[[], Placed],
+        target: Target,
+        *,
+        dpi: int = 150,
+        notes: str | None = None,
+        page: Callable[[], bytes] | None = None,
+    ) -> None:
+        self._placed = placed
+        self._page = page
         self.path: Path | None = None
         self._format = target.file_format
         self._dpi = dpi
@@ -38,6 +49,13 @@ class Drawing:
         self._svg: str | None = None
         if target.path is not None:
             self._write(target)
+
+    @property
+    def placed(self) -> Placed:
+        """What is drawn, with positions; laid out when first asked for."""
+        if callable(self._placed):
+            self._placed = self._placed()
+        return self._placed
 
     @property
     def scene(self) -> Scene:
@@ -97,15 +115,22 @@ class Drawing:
 
     def _write(self, target: Target) -> None:
         assert target.path is not None
-        write(target.path, render(self.placed, target.file_format, dpi=self._dpi))
+        write(target.path, self._bytes(target.file_format))
         if self._notes is not None:
             write(target.path.with_name(target.path.name + ".census.txt"), self._notes.encode("utf-8"))
         self.path = target.path
         if not _in_notebook():
             print(f"Drawing written to {target.path}")
 
+    def _bytes(self, file_format: str) -> bytes:
+        if file_format == "html" and self._page is not None:
+            return self._page()
+        return render(self.placed, file_format, dpi=self._dpi)
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The picture as notebooks show it: no wider than the page."""
+        """The picture as notebooks show it: no wider than the page; a page in a frame of its own."""
+        if self._format == "html" and self._page is not None:
+            return {"text/html": frame(self._page().decode("utf-8")), "text/plain": repr(self)}
         wide = min(INLINE_WIDTH, round(self.placed.width * 4 / 3))
         style = f'style="width:100%;max-width:{wide}px;height:auto" '
         svg = re.sub(r"^(.*?<svg )", lambda found: found.group(1) + style, self.svg, count=1, flags=re.DOTALL)

@@ -4,9 +4,9 @@ A format is a function ``(placed, *, dpi) -> bytes`` under its name in :data:`FO
 new module with a decorated function, and a line here that imports it.
 """
 
-from torchlens.drawing.output import dot, json, pdf, png, svg, txt
+from torchlens.drawing.output import dot, html, json, pdf, png, svg, txt
 from torchlens.drawing.output.registry import FORMATS as FORMATS
 from torchlens.drawing.output.registry import render as render
 from torchlens.drawing.output.registry import writes as writes
 
-__all__ = ["FORMATS", "dot", "json", "pdf", "png", "render", "svg", "txt", "writes"]
+__all__ = ["FORMATS", "dot", "html", "json", "pdf", "png", "render", "svg", "txt", "writes"]
