@@ -63,7 +63,7 @@ def trace_nan() -> Trace:
 
 def trace_edited() -> Trace:
     """A GPT of two blocks in which one GELU is switched off."""
-    from torchlens.interventions import func, in_module, zero
+    from torchlens import func, in_module, zero
 
     clean = trace(build_gpt(layers=2), torch.randint(0, 1000, (1, 8)))
     edited = clean.fork("without the second GELU")
