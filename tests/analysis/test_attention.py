@@ -300,6 +300,7 @@ NOT_ATTENTION = {
         lambda x, w, v: F.linear(torch.softmax(F.linear(x, w), -1), v), (10, 16), (3, 10)
     ),
     "memory of weights": Weighted(lambda x, k, v: torch.softmax(x @ k, -1) @ v, (16, 7), (7, 16)),
+    "clusters that are weights": Weighted(lambda x, w: torch.softmax(x @ w.t(), -1) @ x[:, :3], (3, 16)),
     "gate": Weighted(lambda x, w: torch.softmax(x @ w, -1) * x, (16, 16)),
     "gate from two activations": Weighted(lambda x: torch.softmax(x @ (x.mT @ x), -1) * x),
     "similarities alone": Weighted(lambda x: torch.softmax(x @ x.mT, -1)),

@@ -290,6 +290,19 @@ def test_a_function_called_again_starts_anew():
     assert [names(b.then_ops) for b in of(model)] == [["sin"]] * 3
 
 
+def test_a_function_called_elsewhere_is_another_activation():
+    def step(flag, x):
+        if flag:
+            x = torch.sin(x)
+        return x
+
+    def model(flag, x):
+        x = step(flag, x)
+        return step(flag, x)
+
+    assert [names(b.then_ops) for b in of(model, torch.tensor(True), ONE)] == [["sin"]] * 2
+
+
 def test_a_body_on_several_lines_with_loops():
     def model(x):
         if x.sum() > 0:

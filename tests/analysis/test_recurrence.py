@@ -297,6 +297,13 @@ def sequential_with_one_relu_twice(self, x):
     return self.s(x)
 
 
+@case({"relu": [1, 1]}, acts=lambda: nn.ModuleList([nn.ReLU(), nn.ReLU()]))
+def different_modules_without_weights(self, x):
+    for act in self.acts:
+        x = act(x)
+    return x
+
+
 @case({"linear": [1, 1, 1], "relu": [1, 1, 1]}, ls=stack)
 def different_layers_at_one_site(self, x):
     for layer in self.ls:
