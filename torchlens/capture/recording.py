@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from weakref import ReferenceType, ref
 
 from torchlens._torch_compat import no_torch_function
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import torch
 
     from torchlens.capture.context import CallContext
-    from torchlens.capture.values import History
 
 SourceKind = Literal["op", "input", "param", "buffer", "constant"]
 Site = tuple[Any, ...]
@@ -25,6 +24,19 @@ Site = tuple[Any, ...]
 
 Path = tuple[Any, ...]
 """Where something stands inside nested containers: positions, keys and attribute names."""
+
+
+class Contents(Protocol):
+    """Where past content is read back from: what writes replaced, or a file.
+
+    ``status`` says whether it is finite, where that is known without reading.
+    """
+
+    sealed: bool
+    status: str | None
+
+    def read(self, kept: torch.Tensor, stamp: int) -> torch.Tensor:
+        """The content of ``kept`` at a moment."""
 
 
 class TensorRecord:
@@ -51,7 +63,7 @@ class TensorRecord:
         self.weak = weak
         self.kept = kept
         self.version = version
-        self.history: History | None = None
+        self.history: Contents | None = None
         self.stamp = 0
         self.lost: str | None = None
         self._facts: TensorFacts | None = None
@@ -288,6 +300,25 @@ class EditRecord:
         return cls(data["site"], data["action"], data["engine"], tuple(data["labels"]), not confirmed)
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What only the code that ran can tell, worked out before saving; a loaded recording has no code.
+
+    Attributes
+    ----------
+    layers : list of int
+        Layer number of each recorded call.
+    work : list of tuple
+        Multiply-adds and other operations of each recorded call, ``None`` where unknown.
+    branches : list of tuple
+        As :mod:`torchlens.analysis.branch_rows` writes them.
+    """
+
+    layers: list[int]
+    work: list[tuple[int, int] | None]
+    branches: list[tuple[Any, ...]]
+
+
 @dataclass(slots=True)
 class Recording:
     """All that one run left behind.
@@ -319,6 +350,7 @@ class Recording:
     edited: dict[int, list[int]] = field(default_factory=dict)
     fake: bool = False
     input_text: str = ""
+    derived: Derived | None = None
     _calls: list[CallRecord] | None = None
 
     @property
@@ -338,7 +370,7 @@ class Recording:
 def records_in(value: Any, path: Path = ()) -> list[tuple[Path, TensorRecord]]:
     """Every tensor record inside an argument template, with its path."""
     found: list[tuple[Path, TensorRecord]] = []
-    if value.__class__ is TensorRecord:
+    if isinstance(value, TensorRecord):
         found.append((path, value))
     else:
         _collect(value, path, found)
@@ -354,10 +386,9 @@ def _collect(value: Any, path: Path, found: list[tuple[Path, TensorRecord]]) -> 
     elif isinstance(value, slice):
         items = (("start", value.start), ("stop", value.stop), ("step", value.step))
     for key, item in items:
-        kind = item.__class__
-        if kind is TensorRecord:
+        if isinstance(item, TensorRecord):
             found.append(((*path, key), item))
-        elif kind not in _LEAVES:
+        elif item.__class__ not in _LEAVES:
             _collect(item, (*path, key), found)
 
 
