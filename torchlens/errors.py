@@ -78,6 +78,40 @@ class CaptureError(TorchLensError, RuntimeError):
         self.remedy = remedy
 
 
+class SaveError(TorchLensError, RuntimeError):
+    """A trace could not be written; what was at that path before is untouched.
+
+    Attributes
+    ----------
+    code : str
+        Stable identifier of the problem.
+    remedy : str
+        What to do instead.
+    """
+
+    def __init__(self, problem: str, *, code: str, remedy: str) -> None:
+        super().__init__(f"{problem} {remedy}")
+        self.code = code
+        self.remedy = remedy
+
+
+class LoadError(TorchLensError, RuntimeError):
+    """A file that cannot be read as a trace: not there, not ours, newer, or damaged.
+
+    Attributes
+    ----------
+    code : str
+        Stable identifier of the problem, such as ``"load_damaged"``.
+    remedy : str
+        What to do instead.
+    """
+
+    def __init__(self, problem: str, *, code: str, remedy: str) -> None:
+        super().__init__(f"{problem} {remedy}")
+        self.code = code
+        self.remedy = remedy
+
+
 class InterventionError(TorchLensError, RuntimeError):
     """An edit that cannot be made; the trace is as it was.
 

@@ -88,6 +88,11 @@ def reads(trace: Trace) -> list[Read]:
 
 def branches(trace: Trace) -> list[Branch]:
     """Every branch on a tensor's truth value, in order; each test of a ``while`` is one."""
+    derived = trace.recording.derived
+    if derived is not None:
+        from torchlens.analysis.branch_rows import from_rows
+
+        return from_rows(trace, derived.branches)
     return _Finder(trace).branches()
 
 

@@ -91,7 +91,7 @@ def nonfinite(trace: Trace) -> list[str | None]:
 
     Statuses taken while running go first, kept values second.
     """
-    return _Statuses(trace).of_ops()
+    return Statuses(trace).of_ops()
 
 
 def producers(trace: Trace) -> list[Op]:
@@ -99,7 +99,7 @@ def producers(trace: Trace) -> list[Op]:
 
     An op whose inputs are not all known is not among them.
     """
-    statuses = _Statuses(trace)
+    statuses = Statuses(trace)
     bad = {op.step for op, s in zip(trace.ops, statuses.of_ops(), strict=True) if s not in ("finite", None)}
     return [op for op in trace.ops if op.step in bad and op.kind == "call" and statuses.reads_finite(op)]
 
@@ -115,11 +115,11 @@ def first_source(trace: Trace) -> Op | Param | None:
     op = first(trace)
     if op is None or op.kind != "call":
         return op
-    statuses = _Statuses(trace)
+    statuses = Statuses(trace)
     return next((p for p in op.params if statuses.of_param(p) not in ("finite", None)), op)
 
 
-class _Statuses:
+class Statuses:
     """Statuses of the tensors of one trace, each looked at once."""
 
     def __init__(self, trace: Trace) -> None:
@@ -142,31 +142,38 @@ class _Statuses:
             parent = edge.parent
             status = ops[parent.step]
             if status != "finite" and edge.out_index < len(parent.records) > 1:
-                status = self._of_record(parent.records[edge.out_index])
+                status = self.of_record(parent.records[edge.out_index])
             if status != "finite":
                 return False
         return all(self.of_param(param) == "finite" for param in op.params)
 
     def of_param(self, param: Param) -> str | None:
-        return self._of_record(self._trace.recording.params[param.index].record)
+        return self.of_record(self._trace.recording.params[param.index].record)
 
     def _of_op(self, op: Op, earlier: list[str | None]) -> str | None:
         taken = self._taken.get(self._trace.call_index(op)) if self._taken and op.kind == "call" else None
         if taken is not None or not op.records:
             return taken
-        status = joined([self._of_record(record) for record in op.records])
+        status = joined([self.of_record(record) for record in op.records])
         if status is None and op.kind == "output" and op.inputs and len(op.inputs[0].parent.records) == 1:
             return earlier[op.inputs[0].parent.step]
         return status
 
-    def _of_record(self, record: TensorRecord) -> str | None:
+    def of_record(self, record: TensorRecord) -> str | None:
+        """Status of one tensor state."""
         key = id(record)
         if key not in self._known:
-            value = read(record)
-            if value is None and record.source != "op":
-                value = _live(record)
-            self._known[key] = None if value is None else status_of(value)
+            self._known[key] = self._look(record)
         return self._known[key]
+
+    @staticmethod
+    def _look(record: TensorRecord) -> str | None:
+        if record.history is not None and record.history.status is not None:
+            return record.history.status
+        value = read(record)
+        if value is None and record.source != "op":
+            value = _live(record)
+        return None if value is None else status_of(value)
 
 
 def _live(record: TensorRecord) -> torch.Tensor | None:

@@ -27,6 +27,10 @@ def work(trace: Trace) -> list[Work | None]:
 
     ``None`` for what is no call, for calls that raised, and where no rule knows.
     """
+    derived = trace.recording.derived
+    if derived is not None:
+        given = iter(None if done is None else Work(*done) for done in derived.work)
+        return [next(given) if op.kind == "call" else None for op in trace.ops]
     fallback = Fallback()
     found: list[Work | None] = []
     for op in trace.ops:

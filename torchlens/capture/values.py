@@ -29,6 +29,8 @@ class History:
     costs as much as the writes did.
     """
 
+    status: str | None = None
+
     def __init__(self, sample: torch.Tensor) -> None:
         self.storage = sample.untyped_storage()
         self.tape: list[tuple[torch.Tensor, Any, torch.Tensor]] = []

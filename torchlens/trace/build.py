@@ -126,7 +126,8 @@ class Builder:
             [index_of[edge.parent.step] for edge in trace.ops[step].inputs if edge.parent.step in index_of]
             for step in steps
         ]
-        groups = layers_of(self.recording, parents)
+        derived = self.recording.derived
+        groups = layers_of(self.recording, parents) if derived is None else derived.layers
         members: dict[tuple[str, int], list[Op]] = {}
         for op in trace.ops:
             key = ("call", groups[index_of[op.step]]) if op.kind == "call" else (op.kind, op.step)
