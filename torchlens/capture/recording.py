@@ -324,7 +324,8 @@ class Recording:
     """All that one run left behind.
 
     ``contexts`` holds generators and casting of the calls that depend on them; ``edited`` maps each
-    edit's position in ``edits`` to the steps in ``Trace.ops`` that it hit.
+    edit's position in ``edits`` to the steps in ``Trace.ops`` that it hit.  ``layers`` is the layer number
+    of each call once worked out: forks have the same layers, whatever their values.
     """
 
     name: str
@@ -348,6 +349,7 @@ class Recording:
     contexts: dict[int, CallContext] = field(default_factory=dict)
     edits: list[EditRecord] = field(default_factory=list)
     edited: dict[int, list[int]] = field(default_factory=dict)
+    layers: list[int] | None = None
     fake: bool = False
     input_text: str = ""
     derived: Derived | None = None

@@ -126,8 +126,11 @@ class Builder:
             [index_of[edge.parent.step] for edge in trace.ops[step].inputs if edge.parent.step in index_of]
             for step in steps
         ]
-        derived = self.recording.derived
-        groups = layers_of(self.recording, parents) if derived is None else derived.layers
+        recording = self.recording
+        if recording.layers is None:
+            derived = recording.derived
+            recording.layers = layers_of(recording, parents) if derived is None else derived.layers
+        groups = recording.layers
         members: dict[tuple[str, int], list[Op]] = {}
         for op in trace.ops:
             key = ("call", groups[index_of[op.step]]) if op.kind == "call" else (op.kind, op.step)
