@@ -54,11 +54,11 @@ def macs(trace: Trace) -> list[int | None]:
 
 
 def softmax_flops(op: Op) -> int:
-    """The part of a fused attention's operations outside of its products: scale, mask and softmax."""
+    """What a fused attention does besides its products and its ``flops`` leave out: scale, mask, softmax."""
     if op.record is None or "scaled_dot_product" not in op.type:
         return 0
     done = work_of(op.record)
-    return 0 if done is None else done.other
+    return 0 if done is None else done.inside
 
 
 def work_of(call: CallRecord) -> Work | None:

@@ -1,4 +1,4 @@
-"""Fused attention, counted as the ops that it stands for."""
+"""Fused attention, counted as the products that it stands for."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from torchlens.analysis.flop_rules.registry import Given, Work, rule
 def _attention(given: Given) -> Work:
     """``softmax(q kᵀ · scale + mask) v``: two products over all scores, causal or not.
 
-    Outside of the products: the scale of each score, the mask's addition, the softmax.  Grouped queries
-    share keys, which saves memory and no products.
+    Not counted: the scale of each score, the mask's addition, the softmax, which the kernel does inside.
+    Grouped queries share keys, which saves memory and no products.
     """
     query, key, value = given.shape(0, "query"), given.shape(1, "key"), given.shape(2, "value")
     scores = math.prod(given.out.shape[:-1]) * key[-2]
     masked = given.tensor(3, "attn_mask", "attn_bias") is not None or bool(_causal(given))
-    return Work(scores * (query[-1] + value[-1]), scores * (1 + masked + SOFTMAX))
+    return Work(scores * (query[-1] + value[-1]), inside=scores * (1 + masked + SOFTMAX))
 
 
 def _causal(given: Given) -> bool:

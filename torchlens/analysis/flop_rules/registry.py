@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
 
 class Work(NamedTuple):
-    """What a call computes: multiply-adds of its products, and all other operations."""
+    """What a call computes: multiply-adds of its products, and all other operations.
+
+    ``inside`` is what a fused kernel does besides its products and what no count of it includes, so
+    that totals compare with those of torch's own counter and with published ones.
+    """
 
     macs: int = 0
     other: int = 0
+    inside: int = 0
 
     @property
     def flops(self) -> int:
