@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,32 +13,46 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 
 
 class EditCall(TorchFunctionMode):
-    """Changes what the n-th call of a function gives, in place where that call wrote in place."""
+    """Changes what the n-th call of a function gives, in place where that call wrote in place.
 
-    def __init__(self, name: str, number: int, change: Change, output: int | None = None) -> None:
+    ``others`` are ``(name, number)`` of further calls to change in the same way.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        change: Change,
+        output: int = 0,
+        *,
+        others: Sequence[tuple[str, int]] = (),
+    ) -> None:
         super().__init__()
-        self.name, self.number, self.change, self.output = name, number, change, output
-        self.seen = 0
+        self.wanted = {(name, number), *others}
+        self.change, self.output = change, output
+        self.seen: Counter[str] = Counter()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if getattr(func, "__name__", "") != self.name:
+        name = getattr(func, "__name__", "")
+        self.seen[name] += 1
+        if (name, self.seen[name]) not in self.wanted:
             return out
-        self.seen += 1
-        if self.seen != self.number:
-            return out
-        if self.name == "__setitem__":
+        if name == "__setitem__":
             args[0][args[1]] = self.change(args[0].clone())[args[1]]
             return out
         if isinstance(out, (tuple, list)):
             items = list(out)
-            number = self.output or 0
-            items[number] = self.change(items[number])
+            items[self.output] = self.change(items[self.output])
             return type(out)(items)
         if any(out is value for value in args) or (kwargs and out is kwargs.get("out")):
             out.copy_(self.change(out.clone()))
             return out
         return self.change(out)
+
+    def check(self) -> None:
+        """Every call that was to be changed was made."""
+        assert all(self.seen[name] >= number for name, number in self.wanted)
 
 
 def edited(model: Any, inputs: tuple[Any, ...], mode: EditCall, *, seed: int | None = None) -> Any:
@@ -46,7 +61,7 @@ def edited(model: Any, inputs: tuple[Any, ...], mode: EditCall, *, seed: int | N
         torch.manual_seed(seed)
     with torch.no_grad(), mode:
         out = model(*inputs)
-    assert mode.seen >= mode.number
+    mode.check()
     return out
 
 

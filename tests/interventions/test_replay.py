@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from plain import EditCall, edited, hooked
 from torch import nn
 
 import torchlens as tl
-from tests.interventions.plain import EditCall, edited, hooked
 from torchlens.demo.models import build_gpt, build_lstm_loop, build_resnet, build_rnn_loop
 
 

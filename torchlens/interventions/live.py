@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from torchlens.capture.arguments import flat_tensors
 from torchlens.capture.recording import ModuleCall, Recording
-from torchlens.capture.writers import Target
+from torchlens.capture.writers import WHOLE, Target
 from torchlens.errors import InterventionError
 from torchlens.interventions.actions import Action
 from torchlens.interventions.align import Place
@@ -19,8 +21,6 @@ from torchlens.interventions.rewrite import with_tensors
 from torchlens.interventions.sites import ModuleOutput, Site
 
 if TYPE_CHECKING:
-    import torch
-
     from torchlens.capture.recorder import Recorder
 
 Outputs = tuple[int, ...] | None
@@ -99,7 +99,7 @@ class LiveEdits:
         instead: dict[int, torch.Tensor] = {}
         for slot, new in news.items():
             target = written_to(tensors[slot], targets)
-            if target is not None:
+            if target is not None and (target.index is not WHOLE or not needs_gradient(new)):
                 write_back(target, new, recorder.values)
             else:
                 instead[id(tensors[slot])] = new
@@ -130,7 +130,7 @@ class LiveEdits:
             op = LiveOp.of_call(recorder, record.index, [tensor])
             with recorder.own_work():
                 new = changed(tensor, one.action, op, record.slot, title)
-                if recorder.wrote(record.index, tensor):
+                if recorder.wrote(record.index, tensor) and not needs_gradient(new):
                     write_back(Target(tensor), new, recorder.values)
                     new = tensor
                 recorder.stand_in(record, new)
@@ -168,6 +168,11 @@ class LiveEdits:
     def release(self) -> None:
         """Let go of the run."""
         self._recorder = None
+
+
+def needs_gradient(tensor: torch.Tensor) -> bool:
+    """Whether a new value has to be another tensor: autograd may have saved what a call wrote in place."""
+    return tensor.requires_grad and torch.is_grad_enabled()
 
 
 def _made_inside(recorder: Recorder, call: ModuleCall, tensor: Any) -> bool:

@@ -143,12 +143,12 @@ class Memory:
     def _match(self, record: TensorRecord) -> TensorRecord | None:
         """The known record of the same tensor as a record met for the first time as an argument."""
         known = self._made.get(key_of(record), [])
-        place = _place(record.facts)
+        place = _place(record)
         for other in known:
-            if _place(other.facts) == place:
+            if _place(other) == place:
                 return other
         for target in self.targets.get(record.index, ()) if record.source == "op" else ():
-            if _place(target.facts) == place:
+            if _place(target) == place:
                 self.late.setdefault(record.index, []).append((record, target))
                 self._take(record, self._group[id(target)])
                 return record
@@ -157,11 +157,27 @@ class Memory:
         return None
 
 
+class Restated(TensorRecord):
+    """A state with another value; for questions of memory it stands where the recorded one stood."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self, instead_of: TensorRecord, version: int | None) -> None:
+        super().__init__(instead_of.source, instead_of.index, instead_of.slot, None, None, version)
+        self.origin = _origin(instead_of)
+
+
+def _origin(record: TensorRecord) -> TensorFacts | None:
+    return record.origin if isinstance(record, Restated) else record.facts
+
+
 def _storage(record: TensorRecord) -> int | None:
-    return record.facts.storage if record.facts is not None else None
+    facts = _origin(record)
+    return facts.storage if facts is not None else None
 
 
-def _place(facts: TensorFacts | None) -> Any:
+def _place(record: TensorRecord) -> Any:
+    facts = _origin(record)
     return None if facts is None else (facts.shape, facts.strides, facts.offset, facts.dtype, facts.storage)
 
 

@@ -22,7 +22,7 @@ from torchlens.interventions.actions import Action
 from torchlens.interventions.affected import affected_by
 from torchlens.interventions.apply import changed, write_back, written_to
 from torchlens.interventions.copies import Copies, cloned, equal, with_generators
-from torchlens.interventions.memory import Key, Memory, key_of, plan_of, targets_of
+from torchlens.interventions.memory import Key, Memory, Restated, key_of, plan_of, targets_of
 from torchlens.interventions.rewrite import rewritten
 
 if TYPE_CHECKING:
@@ -122,7 +122,9 @@ class _Replay:
                     step, "carries an edit that is known from its record only", "edit_action_unknown"
                 )
             if step not in self.work.bases and not callable(self.calls[step].func):
-                self._refuse(step, "is opaque, what it computes was not recorded", "edit_op_opaque")
+                self._refuse(
+                    step, "is opaque or comes from a file, what it computes is not at hand", "edit_op_opaque"
+                )
 
     def _prepare(self) -> None:
         """Make the edits whose values are at hand, so that a wrong one fails before any work."""
@@ -173,7 +175,8 @@ class _Replay:
             group = self.memory.group(record)
             if group in self.work.live and id(record) not in self.now:
                 value = self._known(record, "memory that is written")
-                self.now[id(record)] = self.copies.of(record, value, group)
+                own = isinstance(record, Restated)
+                self.now[id(record)] = self.copies.of(record, value, None if own else group)
 
     def _known(self, record: TensorRecord, reader: str) -> torch.Tensor:
         value = read(record)
@@ -195,7 +198,7 @@ class _Replay:
         return found
 
     def _keep(self, record: TensorRecord, tensor: torch.Tensor) -> None:
-        made = TensorRecord(record.source, record.index, record.slot, None, None, version_of(tensor))
+        made = Restated(record, version_of(tensor))
         if record.kept is not None:
             made.kept = tensor.detach()
         else:

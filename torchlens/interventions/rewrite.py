@@ -17,7 +17,7 @@ from torchlens.capture.recording import (
     TensorRecord,
     records_in,
 )
-from torchlens.interventions.memory import Key, Memory, key_of
+from torchlens.interventions.memory import Key, Memory, Restated, key_of
 
 NOTE = "Durations are those of the run before the edits."
 
@@ -92,9 +92,8 @@ def _output(item: OutputRecord, swap: Any, value: torch.Tensor | None) -> Output
     seen = tuple((path, swap(record), full) for path, record, full in item.writes_seen)
     record = swap(item.record)
     if value is not None and (seen or record is item.record):
-        record = TensorRecord(
-            record.source, record.index, record.slot, None, value.detach(), version_of(value)
-        )
+        record = Restated(item.record, version_of(value))
+        record.kept = value.detach()
     return dataclasses.replace(item, record=record, writes_seen=seen)
 
 
