@@ -267,6 +267,12 @@ class Trace:
         state = "" if self.completed else ", stopped by an exception"
         return f"Trace({self.name!r}, {len(self.recording.calls)} ops{state})"
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The summary card and overview that notebooks show."""
+        from torchlens.drawing.notebook import card
+
+        return card(self)
+
     def summary(self, *, depth: int | None = None) -> str:
         """A table of the module calls: class, address, output shape, parameters, FLOPs.
 

@@ -1,7 +1,7 @@
 /** The page: its state, and what each action does to it. */
 
 import { Bar } from "./bar";
-import { centred, fitted, opening, showing, zoomed } from "./camera";
+import { centred, fitted, READABLE, showing, zoomed } from "./camera";
 import type { Graph, Page, Theme, ViewData } from "./data";
 import { html } from "./dom";
 import { counted } from "./format";
@@ -17,6 +17,7 @@ import { canvasMeasure } from "./text";
 
 const DARK = "dark";
 const OPEN_MOST = 6000;
+const GLIDE = 200;
 
 export class App {
   readonly stage = new Stage();
@@ -37,6 +38,7 @@ export class App {
   private hit = -1;
   private moved = false;
   private saving = 0;
+  private gliding = 0;
   camera: Camera = { x: 0, y: 0, scale: 1 };
   scene!: Scene;
 
@@ -53,8 +55,7 @@ export class App {
       openAll: () => this.openAll(),
       fold: () => this.fold(),
     });
-    const help = html("p", { class: "help" }, "click a box to open or close it · / search · f fit · + − zoom · arrows move · Esc back");
-    this.picture.append(this.stage.element, this.status, help);
+    this.picture.append(this.stage.element, this.status);
     root.append(this.bar.element, this.picture, this.panel.element);
     this.dark.addEventListener("change", () => this.paint());
     listen(this);
@@ -156,11 +157,13 @@ export class App {
   /** What the picture leaves out for now. */
   private stateLine(): string {
     const { nodes, stubs } = this.scene.seen;
-    const closed = nodes.filter((item) => this.graph.isGroup(item) && !stubs.has(item));
-    if (!closed.length) return `All ${counted(this.graph.units, "node")} are drawn.`;
+    const drawn = nodes.filter((item) => !stubs.has(item));
+    const closed = drawn.filter((item) => this.graph.isGroup(item));
+    const total = counted(drawn.reduce((sum, item) => sum + this.graph.size[item]!, 0), "node");
+    if (!closed.length) return `All ${total} are drawn${stubs.size ? ", and neighbours" : ""}.`;
     const inside = closed.reduce((sum, item) => sum + this.graph.size[item]!, 0);
     const boxes = counted(closed.length, "closed box stands", "closed boxes stand");
-    return `${boxes} for ${inside.toLocaleString("en-US")} of ${counted(this.graph.units, "node")}.`;
+    return `${boxes} for ${inside.toLocaleString("en-US")} of ${total}; click one to open it.`;
   }
 
   // -- views, themes, opening ----------------------------------------------------------------------
@@ -192,13 +195,17 @@ export class App {
   }
 
   private redraw(item: number, before: Rect | undefined): void {
+    const wasHome = !this.moved;
+    const fits = () => fitted(this.scene.area, ...this.size()).scale >= READABLE;
     this.draw(true);
     const after = this.rect(item);
-    if (before && after) {
+    if (wasHome && fits()) this.glide(this.scene.opening(...this.size()), false);
+    else if (before && after) {
       const { scale } = this.camera;
       const x = this.camera.x + (before.x + before.width / 2 - after.x - after.width / 2) * scale;
       const y = this.camera.y + (before.y - after.y) * scale;
-      this.move(showing({ scale, x, y }, after, ...this.size()), true);
+      this.move({ scale, x, y }, true);
+      this.glide(showing({ scale, x, y }, after, ...this.size()), true);
     }
     this.showHits();
   }
@@ -233,9 +240,28 @@ export class App {
     this.save();
   }
 
+  /** Move in a short while; at once for readers who want no motion. */
+  private glide(to: Camera, moved: boolean): void {
+    cancelAnimationFrame(this.gliding);
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.move(to, moved);
+      return;
+    }
+    const from = this.camera;
+    const start = performance.now();
+    const step = (now: number): void => {
+      const t = Math.min(1, (now - start) / GLIDE);
+      const part = 1 - (1 - t) ** 3;
+      const between = (a: number, b: number) => a + (b - a) * part;
+      this.move({ x: between(from.x, to.x), y: between(from.y, to.y), scale: between(from.scale, to.scale) }, moved);
+      if (t < 1) this.gliding = requestAnimationFrame(step);
+    };
+    this.gliding = requestAnimationFrame(step);
+  }
+
   /** Where the page starts: all, or what can be read of it. */
   home(): void {
-    this.move(opening(this.scene.area, ...this.size(), this.scene.flat), false);
+    this.move(this.scene.opening(...this.size()), false);
   }
 
   fit(): void {

@@ -6,7 +6,7 @@ import type { Rect } from "./layout/compose";
 const LEAST = 0.02;
 const MOST = 6;
 /** Text is readable from this scale on. */
-export const READABLE = 0.72;
+export const READABLE = 0.85;
 const LARGEST_FIT = 1.5;
 const MARGIN = 24;
 
@@ -34,16 +34,20 @@ export function fitted(picture: Rect, width: number, height: number): Camera {
 }
 
 /** All of a picture if it can be read so, else its beginning at a size that can be read. */
-export function opening(picture: Rect, width: number, height: number, flat: boolean): Camera {
+export function opening(picture: Rect, first: Rect, width: number, height: number): Camera {
   const all = fitted(picture, width, height);
   if (all.scale >= READABLE) return all;
   const scale = READABLE;
-  const centred = (room: number, size: number, start: number) =>
-    size * scale <= room - 2 * MARGIN ? (room - size * scale) / 2 - start * scale : MARGIN - start * scale;
-  const middle = (room: number, size: number, start: number) => (room - size * scale) / 2 - start * scale;
-  return flat
-    ? { scale, x: centred(width, picture.width, picture.x), y: middle(height, picture.height, picture.y) }
-    : { scale, x: centred(width, picture.width, picture.x), y: centred(height, picture.height, picture.y) };
+  const start = (room: number, from: number, size: number, at: number, span: number) => {
+    if (size * scale <= room - 2 * MARGIN) return (room - size * scale) / 2 - from * scale;
+    const low = room - MARGIN - (from + size) * scale;
+    return Math.max(low, Math.min(MARGIN - from * scale, room * 0.4 - (at + span / 2) * scale));
+  };
+  return {
+    scale,
+    x: start(width, picture.x, picture.width, first.x, first.width),
+    y: start(height, picture.y, picture.height, first.y, first.height),
+  };
 }
 
 /** Move as little as needed so that a rectangle is seen, and no closer than can be read. */

@@ -8,6 +8,14 @@ import type { Reach } from "./reach";
 import { fillOf, strokeOf } from "./theme";
 
 const LISTED = 8;
+const KEYS = [
+  ["click, Enter", "open or close a box, choose a node"],
+  ["point at", "light up the path of a tensor"],
+  ["/", "search, Enter for the next match"],
+  ["f  +  −", "fit, zoom"],
+  ["arrows", "move the picture, or from node to node"],
+  ["Esc", "back"],
+] as const;
 
 export interface PanelActions {
   jump: (item: number) => void;
@@ -22,7 +30,9 @@ export class Panel {
   private readonly top = html("section", { class: "top", "aria-label": "Largest values" });
 
   constructor(private readonly page: Page, private readonly actions: PanelActions) {
-    this.element.append(this.details, this.caption, this.legend, this.top);
+    const keys = KEYS.flatMap(([key, what]) => [html("dt", {}, key), html("dd", {}, what)]);
+    const help = html("section", { class: "help", "aria-label": "Keys" }, html("dl", {}, ...keys));
+    this.element.append(this.details, this.caption, this.legend, this.top, help);
   }
 
   // -- the view ------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 /** Everything that is drawn for one state of the page: what is visible, and where. */
 
 import type { Direction, FirstLayout, Graph, Page, Theme, ViewData } from "./data";
+import { opening } from "./camera";
 import { edgeTexts, type EdgeText } from "./edgetext";
+import type { Camera } from "./hash";
 import { Composer, type Layout, type Rect } from "./layout/compose";
 import type { Point } from "./layout/types";
 import { LINE, Sizer, type Line, type Measure, type Sized } from "./text";
@@ -77,6 +79,12 @@ export class Scene {
   /** What an item is called by those who cannot see it. */
   name(item: number): string {
     return this.page.rows(this.view, item).map(([, text]) => text).join(", ");
+  }
+
+  /** Where a reader begins. */
+  opening(width: number, height: number): Camera {
+    const first = this.seen.nodes.find((item) => !this.seen.stubs.has(item));
+    return opening(this.area, (first !== undefined && this.layout.nodes.get(first)) || this.area, width, height);
   }
 
   edge(number: number): VisibleEdge {

@@ -9,13 +9,13 @@ from torchlens.drawing import captions, evidence
 from torchlens.drawing import settings as keywords
 from torchlens.drawing.graph import Unit
 from torchlens.drawing.page.facts import Facts
-from torchlens.drawing.page.first import first_layout
+from torchlens.drawing.page.first import begin
 from torchlens.drawing.page.looks import Looks, themes
 from torchlens.drawing.page.parts import Parts
 from torchlens.drawing.page.strings import RowSets, Strings
-from torchlens.drawing.page.tree import Group, Item, groups, open_default, open_where, tree_of
+from torchlens.drawing.page.tree import Group, Item, groups, tree_of
 from torchlens.drawing.page.view import Picture, picture_of
-from torchlens.drawing.plan import graph_of, plan
+from torchlens.drawing.plan import graph_of
 from torchlens.drawing.settings import VIEWS, Settings
 from torchlens.drawing.views import TABLE
 from torchlens.errors import InvalidArgumentError
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from torchlens.trace.trace import Trace
 
 VERSION = 1
-BUDGET = 44
-"""Nodes visible at first."""
-FOCUS_BUDGET = 90
-"""The same inside of one module."""
-LAID_OUT = 400
-"""Larger pictures are laid out by the page itself."""
 
 
 class _Key(NamedTuple):
@@ -115,17 +109,8 @@ class _Data:
             by_pass = self.trace.is_recurrent and not evidence.passes_interleave(self.trace)
             self.parts[key] = Parts(graph, tree_of(graph, by_pass=by_pass and not key.rolled))
         picture = picture_of(self.parts[key], settings)
-        self._open(picture, settings)
-        return self._encoded_view(name, picture, settings, key)
-
-    def _open(self, picture: Picture, settings: Settings) -> None:
-        open_where(picture.root, lambda group: False)
-        if any(settings.explicit(name) for name in ("collapse", "depth")):
-            drawn = set(plan(picture.graph, settings).shape.boxes)
-            open_where(picture.root, lambda group: group.kind == "run" or set(group.scopes) <= drawn)
-            return
-        inside = [item for item in picture.focus if isinstance(item, Group)]
-        open_default(picture.root, budget=FOCUS_BUDGET if inside else BUDGET, inside=inside)
+        first = begin(picture, settings)
+        return self._encoded_view(name, picture, settings, key) | {"first": first}
 
     def _encoded_view(self, name: str, picture: Picture, settings: Settings, key: _Key) -> dict[str, Any]:
         number = {item: k for k, item in enumerate(picture.nodes)}
@@ -155,7 +140,6 @@ class _Data:
             "fontSize": settings["font_size"],
             "focus": [number[item] for item in picture.focus],
             "open": [number[group] for group in groups(picture.root) if group.open and group.parent],
-            "first": first_layout(picture, settings, LAID_OUT),
         }
 
     def _column(self, values: list[int]) -> int:

@@ -6,31 +6,85 @@ from typing import Any
 
 from torchlens.drawing.layout import lay_out
 from torchlens.drawing.layout.placed import Placed, PlacedEdge
+from torchlens.drawing.page.tree import Group, groups, open_default, open_where
 from torchlens.drawing.page.view import Picture
 from torchlens.drawing.page.visible import scene_of, visible
+from torchlens.drawing.plan import plan
 from torchlens.drawing.settings import Settings
 
+BUDGETS = (44, 32, 24, 20, 16, 10)
+"""Nodes visible at first: the largest number with which all of the picture can be read at once."""
+FOCUS_BUDGET = 90
+"""The same inside of one module, which is drawn open whatever its size."""
+ROOM = (940.0, 660.0)
+"""Width and height that a picture has on the first screen."""
+READABLE = 0.8
+"""Scale from which on text can be read."""
+MOST = 400
+"""Larger pictures are laid out by the page itself."""
 
-def first_layout(picture: Picture, settings: Settings, most: int) -> dict[str, Any] | None:
-    """Positions of what is visible at first; nothing for more than ``most`` nodes.
+
+def begin(picture: Picture, settings: Settings) -> dict[str, Any] | None:
+    """Open what a view opens with, and lay that out.
 
     Returns
     -------
     dict or None
         ``nodes``: number, x, y, width, height, one after the other.  ``boxes``: the same, then x and y of
         the title.  ``edges``: source, target, and the points of the curve.  ``texts``: edge, text, x, y,
-        anchor.
+        anchor.  ``None`` for a picture that the page had better lay out itself.
     """
+    root = picture.root
+    open_where(root, lambda group: False)
+    if any(settings.explicit(name) for name in ("collapse", "depth")):
+        drawn = set(plan(picture.graph, settings).shape.boxes)
+        open_where(root, lambda group: group.kind != "call" or set(group.scopes) <= drawn)
+        return _laid_out(picture, settings)
+    inside = [item for item in picture.focus if isinstance(item, Group)]
+    if inside:
+        open_default(root, budget=FOCUS_BUDGET, inside=inside)
+        return _laid_out(picture, settings)
+    return _readable(picture, settings)
+
+
+def _readable(picture: Picture, settings: Settings) -> dict[str, Any] | None:
+    best: tuple[float, list[Group], dict[str, Any] | None] = (0.0, [], None)
+    before: list[Group] | None = None
+    for budget in BUDGETS:
+        open_where(picture.root, lambda group: False)
+        open_default(picture.root, budget=budget)
+        opened = [group for group in groups(picture.root) if group.open]
+        if opened == before:
+            continue
+        before = opened
+        laid = _laid_out(picture, settings)
+        scale = _scale(laid)
+        if scale > best[0]:
+            best = scale, opened, laid
+        if scale >= READABLE:
+            break
+    chosen = set(best[1])
+    open_where(picture.root, lambda group: group in chosen)
+    return best[2]
+
+
+def _scale(laid: dict[str, Any] | None) -> float:
+    if laid is None:
+        return 0.0
+    rects = [laid["nodes"][k : k + 5] for k in range(0, len(laid["nodes"]), 5)]
+    rects += [laid["boxes"][k : k + 5] for k in range(0, len(laid["boxes"]), 7)]
+    width = max(x + wide for _, x, _, wide, _ in rects)
+    height = max(y + high for _, _, y, _, high in rects)
+    return min(ROOM[0] / width, ROOM[1] / height)
+
+
+def _laid_out(picture: Picture, settings: Settings) -> dict[str, Any] | None:
     seen = visible(picture.root, picture.focus)
-    if not 0 < len(seen.nodes) <= most:
+    if not 0 < len(seen.nodes) <= MOST:
         return None
+    direction, font_size = settings["direction"], settings["font_size"]
     scene = scene_of(
-        seen,
-        picture.wires,
-        picture.nodes,
-        picture.boxes,
-        direction=settings["direction"],
-        font_size=settings["font_size"],
+        seen, picture.wires, picture.nodes, picture.boxes, direction=direction, font_size=font_size
     )
     return _encoded(lay_out(scene))
 

@@ -24,6 +24,7 @@ from torchlens.drawing.view_captions import closing_lines, view_lines
 
 TOP = 40
 """Values in the sorted list."""
+IN_BOXES = "What ran in one pass stands in a box with the number of that pass."
 ROOM = "\u2003\u2002"
 """Room in a title for the sign that closes the box."""
 
@@ -50,6 +51,11 @@ class Picture:
 def picture_of(parts: Parts, settings: Settings) -> Picture:
     """See every op and every closed group of a tree under the settings of a view."""
     settings = settings.replaced("theme", BASE)
+    if not settings.explicit("show_legend"):
+        settings = settings.replaced("show_legend", True)
+    passes = any(group.kind == "pass" for group in groups(parts.root))
+    if passes and not settings.explicit("stack_by"):
+        settings = settings.replaced("stack_by", None, note=IN_BOXES if settings["stack_by"] else "")
     layers = layers_of(parts.everything, settings)
     made = parts.nodes(settings, layers.overlay)
     closing = _Closing(settings, layers.color)
@@ -145,7 +151,8 @@ def _captions(parts: Parts, layers: Layers, settings: Settings) -> tuple[str, ..
         *closing_lines(everything, layers, settings),
         *captions.general_lines(whole, settings, 0),
     ]
-    return tuple(line for line in lines if line)
+    listed = captions.top_lines(layers.color) if layers.color is not None else []
+    return tuple(line for line in lines if line and line not in listed)
 
 
 def _focus(graph: Graph, root: Group, settings: Settings) -> list[Item]:

@@ -35,6 +35,9 @@ export interface Sizes {
 
 const PAD = 12;
 const TITLE_X = 10;
+const WRAP_PAGE = 600;
+const WRAP_BOX = 900;
+const NEVER = 1e9;
 const TITLE_Y = 4;
 
 /** Room between a frame and its content, in flow coordinates. */
@@ -120,7 +123,7 @@ class Composition {
       entries: graph.entries.size,
       exits: graph.exits.size,
       loops,
-      wrap: !this.flat,
+      wrapFrom: this.flat ? NEVER : scope === TOP ? WRAP_PAGE : WRAP_BOX,
     };
   }
 

@@ -28,7 +28,8 @@ export interface Problem {
   exits: number;
   /** Lines that start and end at the same item take room at its side. */
   loops: number[];
-  wrap: boolean;
+  /** Height from which a strip is drawn in columns. */
+  wrapFrom: number;
 }
 
 /** Corners of the items, x of the ports, and a Bezier curve for each segment. */

@@ -26,8 +26,7 @@ export interface Laid {
   stops: Stop[][];
 }
 
-const TALL = 2.2;
-const LEAST_HEIGHT = 520;
+const TALL = 2.4;
 const ASPECT = 1.5;
 const GUTTER = 30;
 const LANE = 7;
@@ -107,7 +106,7 @@ function columnsOf(problem: Problem, laid: Laid, left: number, right: number): C
   const last = rows.length - 1;
   const height = last < 0 ? 0 : rows[last]!.bottom - rows[0]!.top;
   const isOneWay = !problem.segments.some(({ back }) => back);
-  const cuts = problem.wrap && isOneWay && height > LEAST_HEIGHT && height > TALL * width ? cutsOf(laid, width, height) : [];
+  const cuts = isOneWay && height > problem.wrapFrom && height > TALL * width ? cutsOf(laid, width, height) : [];
   const ends = [...cuts, last];
   let first = 0;
   let x = -left;
