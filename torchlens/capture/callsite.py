@@ -18,6 +18,8 @@ LIMIT = 128
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OVERRIDES = os.path.abspath(torch.overrides.__file__)
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+FOLDERS = (_TORCH, _OWN)
+"""Where torch and this package lie; code anywhere else is the user's."""
 
 
 class Location(NamedTuple):
@@ -62,7 +64,7 @@ def line_of(code: CodeType, offset: int) -> int:
 
 def is_users(code: CodeType) -> bool:
     """Whether code lies outside of torch and of this package."""
-    return not code.co_filename.startswith((_TORCH, _OWN))
+    return not code.co_filename.startswith(FOLDERS)
 
 
 def location(site: Site) -> Location | None:

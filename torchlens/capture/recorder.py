@@ -267,6 +267,8 @@ class Recorder(TorchFunctionMode):
                 record = known.get(id(value))
                 if record is None or not (record.kept is value or record.stands_for(value)):
                     record = self.sources.find(value)
+                elif record.version is not None and value._version != record.version:
+                    record = self.sources.find(value)
                 held.append(record)
             elif kind in SCALARS or (kind is tuple and _all_plain(value)):
                 held.append(value)

@@ -99,6 +99,11 @@ class TensorRecord:
             self.weak = ref(self.kept)
             self.kept = self.kept.detach()
 
+    def lose(self, reason: str) -> None:
+        """Give the value up, because it was changed in a way that could not be foreseen."""
+        if self.kept is not None:
+            self.kept, self.history, self.lost = None, None, reason
+
     def settle_facts(self) -> None:
         """Read the facts now, before the kept value moves to other memory or is dropped."""
         if self._facts is None and self.kept is not None:

@@ -132,12 +132,38 @@ class Sources:
         """The record that stands for ``tensor``, made up as a constant if nothing explains it."""
         record = self.known.get(id(tensor))
         if record is not None and record.stands_for(tensor):
-            return record
+            if record.version is None or version_of(tensor) == record.version:
+                return record
+            with no_torch_function():
+                return self._after_change(tensor, record)
         with no_torch_function():
             found = self._explain(tensor)
         if found is None:
             found = self.unknown(tensor)
         return found if found.stands_for(tensor) else self.adopt(tensor, found)
+
+    def _after_change(self, tensor: torch.Tensor, record: TensorRecord) -> TensorRecord:
+        """The record of a tensor whose version moved on since its last one.
+
+        Mostly another part of its memory was written.  If no recorded call did it, the tensor may have
+        been given the memory of another one: that one's versions, which it does not share, stand still.
+        """
+        self._index()
+        key, mine = self._key(tensor), self._region(tensor)
+        if key is not None and not self.writes.get(key):
+            for other in reversed(self._by_storage.get(key, [])):
+                live = other.live()
+                if (
+                    live is None
+                    or live is tensor
+                    or (other.source, other.index) == (record.source, record.index)
+                ):
+                    continue
+                still = version_of(live) == other.version != version_of(tensor)
+                if still and overlap(self._region(live), mine):
+                    record.lose("its tensor was given other memory by a call that cannot be seen")
+                    return self.adopt(tensor, other)
+        return self.adopt(tensor, record)
 
     def explains(self, tensor: torch.Tensor) -> bool:
         """Whether something known stands behind a tensor."""

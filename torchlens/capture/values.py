@@ -150,7 +150,9 @@ class ValueStore:
         records = self._by_storage.get(key) if key is not None else None
         if not records or key is None:
             return
-        self._written.add(key)
+        if key not in self._written:
+            records = self._by_storage[key] = _unchanged(records)
+            self._written.add(key)
         extent = tensor.untyped_storage().nbytes()
         small = written is not None and (written.stop - written.start) * PARTIAL_SHARE <= extent
         if small and _plain(tensor):
@@ -178,7 +180,7 @@ class ValueStore:
         for record in self._by_storage.pop(key, ()):
             record.settle_facts()
             record.freeze()
-            record.kept, record.history, record.lost = None, None, reason
+            record.lose(reason)
         self._histories.pop(key, None)
 
     def seal(self) -> None:
@@ -192,6 +194,17 @@ class ValueStore:
             for record in self._by_storage.get(key, ()):
                 if record.kept is not None:
                     record.version = version_of(record.kept)
+
+
+def _unchanged(records: list[TensorRecord]) -> list[TensorRecord]:
+    """The records of a memory that nothing has written yet; others have lost their values."""
+    for record in records:
+        if record.kept is not None and record.version is not None:
+            if version_of(record.kept) != record.version:
+                record.settle_facts()
+                record.freeze()
+                record.lose("overwritten by a call that cannot be seen")
+    return [record for record in records if record.lost is None]
 
 
 def _move_endangered(records: list[TensorRecord], written: Region | None) -> list[TensorRecord]:
