@@ -88,6 +88,7 @@ def test_every_keyword_composes_with_every_view(view, request):
         {"depth": 0},
         {"show_orphans": True, "show_buffers": "always"},
         {"node_style": "profiling", "show_legend": False},
+        {"stack_by": lambda part: part.type},
         {"node_spec_fn": lambda node, spec: spec.with_row("here")},
     ):
         drawing = trace.draw(view=view, **given)

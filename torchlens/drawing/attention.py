@@ -42,8 +42,11 @@ def find_focus(trace: Trace) -> Focus | None:
     if not chosen:
         return None
     first, *rest = (chosen[index] for index in sorted(chosen))
-    others = [group[0] for group in rest if not _inside(group[0], first)]
-    return Focus(first[0], len(first), others)
+    others: dict[int, Call] = {}
+    for call in (group[0] for group in rest):
+        if call.module is not first[0].module and not _inside(call, first):
+            others.setdefault(call.module.index, call)
+    return Focus(first[0], len(first), list(others.values()))
 
 
 def _groups(trace: Trace, sites: list[AttentionSite]) -> list[list[Call]]:

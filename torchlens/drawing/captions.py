@@ -220,5 +220,6 @@ def top_lines(reading: Reading, *, count: int = LISTED) -> list[str]:
 
 def unit_name(unit: Unit) -> str:
     """How a sentence names a unit."""
-    address = unit.leaf[0].label if unit.leaf else ""
+    call = unit.leaf[0] if unit.leaf else (unit.op.call if unit.params else None)
+    address = call.label if call is not None and call.module.address else ""
     return f"{unit.op.type} {address}" if address else unit.part.label

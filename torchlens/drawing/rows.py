@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from torchlens.capture.callsite import Location, location
 from torchlens.drawing.arguments import described
 from torchlens.drawing.fold import Shown
 from torchlens.drawing.graph import Scope, Unit
@@ -178,6 +180,14 @@ def _run_rows(node: Shown) -> list[Row]:
 # -- extra rows --------------------------------------------------------------------------------
 
 
+def code_of(op: Op) -> Location | None:
+    """The line of code that made a call; lines are looked up once for all ops that share one."""
+    return _location(op.full_site)
+
+
+_location = lru_cache(maxsize=8192)(location)
+
+
 def cost_rows(unit: Unit) -> list[Row]:
     """Time, bytes and FLOPs of a unit, and the line of code that made it; what is unknown is left out."""
     if unit.op.kind != "call":
@@ -190,7 +200,7 @@ def cost_rows(unit: Unit) -> list[Row]:
         else [unit.op.func_duration, unit.op.bytes, unit.op.flops]
     )
     rows = _detail(SEPARATOR.join(str(value) for value in values if value is not None))
-    code = unit.op.code
+    code = code_of(unit.op)
     if code is not None:
         rows += _detail(f"{code.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{code.line}")
     return rows

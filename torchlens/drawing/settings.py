@@ -217,8 +217,15 @@ def read(given: Mapping[str, Any]) -> Settings:
         "view": SETTINGS[view] if view else {},
         "keyword": given,
     }
-    settings = Settings(resolve(layers))
+    settings = _yielding(Settings(resolve(layers)))
     _check_together(settings)
+    return settings
+
+
+def _yielding(settings: Settings) -> Settings:
+    """Let what a view set give way to a keyword that it contradicts."""
+    if settings.explicit("stack_by") and settings["stack_by"] is not None and not settings.explicit("rolled"):
+        return settings.replaced("rolled", False)
     return settings
 
 

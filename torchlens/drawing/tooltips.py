@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchlens.drawing.fold import Shown
-from torchlens.drawing.rows import inside_text, shapes_text
+from torchlens.drawing.rows import code_of, inside_text, shapes_text
 from torchlens.trace.op import Op
 
 LISTED = 4
@@ -31,7 +31,7 @@ def _facts(op: Op) -> list[str]:
     lines.append(" · ".join(str(value) for value in costs if value is not None))
     if op.call is not None and op.call.module.address:
         lines.append(f"in {op.call.label} ({op.call.module.class_name})")
-    code = op.code
+    code = code_of(op)
     if code is not None:
         lines.append(f"{code} in {code.function}")
     return [line for line in lines if line]
