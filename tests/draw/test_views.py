@@ -182,10 +182,11 @@ def test_runs_and_warm_ups_are_told():
 def test_the_five_largest_with_their_share(stack, view, field):
     values = {op: float(getattr(op, field) or 0) for op in stack.ops if op.kind == "call"}
     best = sorted(values.items(), key=lambda item: -item[1])[:5]
-    said = caption(stack.draw(view=view)).replace("\n", " ")
-    line = said[said.index("Largest: ") :]
-    shares = [int(share) for share in re.findall(r"\((\d+)%\)", line)][:5]
-    assert shares == [round(100 * value / sum(values.values())) for _, value in best]
+    for given in ({}, {"fold_repeats": True}, {"depth": 0}, {"module": "blocks.2"}):
+        said = caption(stack.draw(view=view, **given)).replace("\n", " ")
+        line = said[said.index("Largest: ") :]
+        shares = [int(share) for share in re.findall(r"\((\d+)%\)", line)][:5]
+        assert shares == [round(100 * value / sum(values.values())) for _, value in best]
 
 
 def test_memory_counts_aliases():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from torchlens.drawing.captions import top_lines
+from torchlens.drawing.channels import measure
 from torchlens.drawing.marks import NONFINITE
 from torchlens.drawing.overlay import Layers
 from torchlens.drawing.plan import Plan
@@ -39,7 +40,7 @@ def _trace(plan: Plan) -> Trace:
 
 def _speed(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
     line = f"Times: {_runs(_trace(plan))}; compare ops with each other, not with production latency."
-    return [line, *_top(layers)]
+    return [line, *_top(plan, layers, settings)]
 
 
 def _runs(trace: Trace) -> str:
@@ -60,7 +61,7 @@ def _memory(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
         )
     if all(op.saved_for_backward is None for op in ops):
         lines.append("What autograd keeps for backward is unknown: the run recorded no gradients.")
-    return lines + _top(layers)
+    return lines + _top(plan, layers, settings)
 
 
 def _compute(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
@@ -68,11 +69,18 @@ def _compute(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
     lines = ["One multiply-add counts as two FLOPs."]
     if unknown:
         lines.append(f"The FLOPs of {counted(unknown, 'op')} are unknown and not counted as 0.")
-    return lines + _top(layers)
+    return lines + _top(plan, layers, settings)
 
 
-def _top(layers: Layers) -> list[str]:
-    return top_lines(layers.color) if layers.color is not None else []
+def _top(plan: Plan, layers: Layers, settings: Settings) -> list[str]:
+    """The largest values of all ops, drawn or not."""
+    if layers.color is None:
+        return []
+    by, graph = settings["color_by"], plan.shape.graph
+    function = by if callable(by) else None
+    channel = layers.color.channel
+    every = measure(channel, graph.units, scale="linear", rolled=graph.rolled, function=function)
+    return top_lines(every)
 
 
 # -- debug -------------------------------------------------------------------------------------
