@@ -2,7 +2,9 @@
 
 from torchlens.errors import InterventionError as InterventionError
 from torchlens.errors import InvalidArgumentError as InvalidArgumentError
+from torchlens.errors import LoadError as LoadError
 from torchlens.errors import NotFoundError as NotFoundError
+from torchlens.errors import SaveError as SaveError
 from torchlens.errors import TorchLensError as TorchLensError
 from torchlens.errors import TorchLensWarning as TorchLensWarning
 from torchlens.interventions.actions import add as add
@@ -20,6 +22,7 @@ from torchlens.interventions.sites import label as label
 from torchlens.interventions.sites import module as module
 from torchlens.interventions.sites import params as params
 from torchlens.interventions.sites import where as where
+from torchlens.storage.load import load as load
 from torchlens.trace.op import Layer as Layer
 from torchlens.trace.op import Op as Op
 from torchlens.trace.parts import Buffer as Buffer

@@ -15,6 +15,8 @@ from torchlens.trace.op import Layer, Op
 from torchlens.trace.parts import Buffer, Call, Module, Param
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torchlens.analysis.branches import Branch, Read
     from torchlens.drawing.draw import Drawing
     from torchlens.interventions.fork import Edit, Fork
@@ -284,6 +286,33 @@ class Trace:
         from torchlens.trace.text import module_table
 
         return module_table(self, depth=depth)
+
+    def save(self, path: Any, *, values: bool = True) -> Path:
+        """Write this trace to one file, which :func:`torchlens.load` reads back.
+
+        Parameters
+        ----------
+        path : str or path
+            The suffix ``.tlens`` is added where there is none.  An existing file is replaced when the
+            new one is complete.
+        values : bool
+            Store the values of tensors too; without them the graph and all facts about it.
+
+        Returns
+        -------
+        Path
+            Where it was written.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a path that cannot be one, before anything is written.
+        SaveError
+            If writing fails; an existing file is then as it was.
+        """
+        from torchlens.storage.save import save
+
+        return save(self, path, values=values)
 
     def draw(self, path: Any = None, **settings: Any) -> Drawing:
         """Draw the graph; see :func:`torchlens.drawing.draw.draw` for all keywords."""

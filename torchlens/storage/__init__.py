@@ -1,0 +1,1 @@
+"""Traces in files: one zip of JSON and safetensors members, read and written without pickle."""
