@@ -44,6 +44,7 @@ class Fork(Trace):
     def __init__(self, parent: Trace, *, name: str | None = None) -> None:
         super().__init__(shared(parent.recording, name=name))
         self._parent = ref(parent)
+        self._like: Recording | None = parent.recording
         self.live_edits = list(parent.live_edits)
 
     @property
@@ -76,7 +77,8 @@ class Fork(Trace):
         """
         chosen, change = as_site(site), as_action(action)
         self._check()
-        hits = [Hit(op, key_of_op(self, op), outputs, change) for op, outputs in self._matching(chosen)]
+        like = self._built()
+        hits = [Hit(op, key_of_op(like, op), outputs, change) for op, outputs in matching(like, chosen)]
         made = replay(
             self.recording,
             hits=hits,
@@ -121,7 +123,7 @@ class Fork(Trace):
 
     def _become(self, recording: Recording) -> None:
         """Take another recording; everything built from the old one is built again when asked for."""
-        kept = {"_parent": self._parent, "live_edits": self.live_edits}
+        kept = {"_parent": self._parent, "live_edits": self.live_edits, "_like": None}
         self.__dict__.clear()
         self.__dict__.update(kept, recording=recording)
 
@@ -133,14 +135,16 @@ class Fork(Trace):
                 remedy="Trace the model with real tensors.",
             )
 
-    def _label(self, step: int) -> str:
-        return self.recorded_ops(step, step + 1)[0].label
+    def _built(self) -> Trace:
+        """A trace with this one's ops: the parent itself as long as both are the same."""
+        parent = self.parent
+        if parent is None or self._like is not parent.recording:
+            return self
+        self.recording.layers = parent.recording.layers if parent.ops else None
+        return parent
 
-    def _matching(self, site: Site) -> list[tuple[Op, tuple[int, ...]]]:
-        found = [op for op in self.ops if op.kind in EDITABLE and not op.failed and site.matches(op)]
-        if not found:
-            raise no_match(site, self)
-        return [(op, chosen_outputs(len(op.records), site.outputs(op), op.label)) for op in found]
+    def _label(self, step: int) -> str:
+        return self._built().recorded_ops(step, step + 1)[0].label
 
     def _forgotten(self, *, refuse: bool = False) -> set[int]:
         """Calls with edits that only the record knows, so that they cannot be made again."""
@@ -160,11 +164,20 @@ class Fork(Trace):
         )
 
     def _earlier(self) -> list[Hit]:
+        ops = self._built().ops if self.live_edits else []
         return [
-            Hit(self.ops[step], key, outputs, edit.action)
+            Hit(ops[step], key, outputs, edit.action)
             for edit in self.live_edits
             for step, key, outputs in edit.places
         ]
+
+
+def matching(trace: Trace, site: Site) -> list[tuple[Op, tuple[int, ...]]]:
+    """The ops of a site and which of their outputs it means."""
+    found = [op for op in trace.ops if op.kind in EDITABLE and not op.failed and site.matches(op)]
+    if not found:
+        raise no_match(site, trace)
+    return [(op, chosen_outputs(len(op.records), site.outputs(op), op.label)) for op in found]
 
 
 def as_site(site: Any) -> Site:

@@ -6,12 +6,12 @@ are gathered into groups of common memory, and a group that is written is replay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
-from torchlens.capture.arguments import filled
+from torchlens.capture.arguments import SCALARS, filled
 from torchlens.capture.facts import TensorFacts
 from torchlens.capture.functions import Plan
 from torchlens.capture.recording import CallRecord, Recording, TensorRecord, records_in
@@ -31,6 +31,8 @@ class Memory:
 
     Attributes
     ----------
+    writes : bool
+        Whether any call writes; if none does there are no groups to care about.
     members : dict
         Steps of the calls that write to a group or return a part of it.
     written : set
@@ -52,7 +54,7 @@ class Memory:
         self._same: dict[int, TensorRecord] = {}
         self._held: list[TensorRecord] = []
         self._unseen: set[int] = set()
-        self._writes = any(call.mutates for call in self.calls)
+        self.writes = any(call.mutates for call in self.calls)
         self.sources: list[TensorRecord] = []
         self._read_sources(recording)
         for step, call in enumerate(self.calls):
@@ -107,14 +109,14 @@ class Memory:
         )
         for items in lists:
             for item in items:
-                storage = _storage(item.record) if self._writes else None
+                storage = _storage(item.record) if self.writes else None
                 self.sources.append(item.record)
                 self._take(item.record, by_storage.get(storage) if storage is not None else None)
                 if storage is not None:
                     by_storage.setdefault(storage, self._group[id(item.record)])
 
     def _read_call(self, step: int, call: CallRecord) -> None:
-        if not self._writes:
+        if not self.writes:
             for record in call.outs:
                 self._take(record)
             return
@@ -162,9 +164,23 @@ class Restated(TensorRecord):
 
     __slots__ = ("origin",)
 
-    def __init__(self, instead_of: TensorRecord, version: int | None) -> None:
+    def __init__(self, instead_of: TensorRecord, version: int | None, *, place: bool = True) -> None:
         super().__init__(instead_of.source, instead_of.index, instead_of.slot, None, None, version)
-        self.origin = _origin(instead_of)
+        self.origin = _origin(instead_of) if place else None
+
+
+def mapped(args: tuple[Any, ...], give: Callable[[TensorRecord], Any]) -> tuple[Any, ...]:
+    """Arguments with every record replaced: :func:`filled`, quick where they are flat."""
+    return tuple(
+        [
+            give(value)
+            if isinstance(value, TensorRecord)
+            else value
+            if value.__class__ in SCALARS
+            else filled(value, give)
+            for value in args
+        ]
+    )
 
 
 def _origin(record: TensorRecord) -> TensorFacts | None:

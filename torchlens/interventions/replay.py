@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from torchlens._torch_compat import no_torch_function, version_of
+from torchlens._torch_compat import any_autocast_enabled, no_torch_function, version_of
 from torchlens.capture.arguments import filled, flat_tensors
 from torchlens.capture.context import given_generators, restored
 from torchlens.capture.facts import facts_of
@@ -22,7 +22,7 @@ from torchlens.interventions.actions import Action
 from torchlens.interventions.affected import affected_by
 from torchlens.interventions.apply import changed, write_back, written_to
 from torchlens.interventions.copies import Copies, cloned, equal, with_generators
-from torchlens.interventions.memory import Key, Memory, Restated, key_of, plan_of, targets_of
+from torchlens.interventions.memory import Key, Memory, Restated, key_of, mapped, plan_of, targets_of
 from torchlens.interventions.rewrite import rewritten
 
 if TYPE_CHECKING:
@@ -178,10 +178,11 @@ class _Replay:
                 own = isinstance(record, Restated)
                 self.now[id(record)] = self.copies.of(record, value, None if own else group)
 
-    def _known(self, record: TensorRecord, reader: str) -> torch.Tensor:
+    def _known(self, record: TensorRecord, reader: str | int) -> torch.Tensor:
+        """The kept value of a record; ``reader`` is what needs it, or the step of a call."""
         value = read(record)
         if value is None:
-            self._absent(record, reader)
+            self._absent(record, self.label(reader) if isinstance(reader, int) else reader)
         return value
 
     def _value(self, record: TensorRecord, step: int) -> torch.Tensor:
@@ -192,13 +193,13 @@ class _Replay:
             self._refuse(step, problem, "edit_path_unseen")
         found = self.now.get(id(same))
         if found is None:
-            return self._known(record, self.label(step))
+            return self._known(record, step)
         if record is not same and ("op", step) in self.work.changed:
             self._keep(record, found)
         return found
 
     def _keep(self, record: TensorRecord, tensor: torch.Tensor) -> None:
-        made = Restated(record, version_of(tensor))
+        made = Restated(record, version_of(tensor), place=self.memory.writes)
         if record.kept is not None:
             made.kept = tensor.detach()
         else:
@@ -230,18 +231,23 @@ class _Replay:
             ]
             self._settle(step, [record for record, _ in pairs], tensors)
         elif step in self.work.bases:
-            own = [self.copies.of(r, self._known(r, self.label(step)), None) for r in call.outs]
+            own = [self.copies.of(r, self._known(r, step), None) for r in call.outs]
             tensors = [self._edited(("op", step), i, tensor, again=False) for i, tensor in enumerate(own)]
             self._settle(step, list(call.outs), tensors)
         else:
             tensors, targets = self._call(step, call)
-            tensors = [self._edit_output(step, i, tensor, targets) for i, tensor in enumerate(tensors)]
+            if ("op", step) in self.hits or ("op", step) in self.earlier:
+                tensors = [self._edit_output(step, i, tensor, targets) for i, tensor in enumerate(tensors)]
             self._settle(step, list(call.outs), tensors)
 
     def _call(self, step: int, call: CallRecord) -> tuple[list[torch.Tensor], list[Target]]:
         """Run one call on the values of this replay; its output tensors and what it wrote."""
-        args = tuple(filled(call.args, lambda record: self._value(record, step)))
-        kwargs = dict(filled(call.kwargs, lambda record: self._value(record, step)))
+
+        def give(record: TensorRecord) -> torch.Tensor:
+            return self._value(record, step)
+
+        args = mapped(call.args, give)
+        kwargs = dict(filled(call.kwargs, give)) if call.kwargs else {}
         context = self.recording.contexts.get(step)
         if context is not None and context.generated:
             args, kwargs = with_generators(args, kwargs, given_generators(context))
@@ -253,12 +259,17 @@ class _Replay:
         for target in targets:
             self.values.before_write(target.tensor, target.index, written_region(target))
         try:
-            with restored(context):
+            if context is None and not any_autocast_enabled():
                 out = call.func(*args, **kwargs)
+            else:
+                with restored(context):
+                    out = call.func(*args, **kwargs)
         except Exception as error:
             if hasattr(error, "add_note"):
                 error.add_note(f"torchlens: raised when {self.label(step)} was replayed; nothing is changed")
             raise
+        if out.__class__ is torch.Tensor and len(call.outs) == 1:
+            return [out], targets
         tensors = flat_tensors(out) or [target.tensor for target in targets]
         if len(tensors) != len(call.outs):
             problem = f"returned {len(tensors)} tensors where it returned {len(call.outs)}"

@@ -17,7 +17,7 @@ from torchlens.capture.recording import (
     TensorRecord,
     records_in,
 )
-from torchlens.interventions.memory import Key, Memory, Restated, key_of
+from torchlens.interventions.memory import Key, Memory, Restated, key_of, mapped
 
 NOTE = "Durations are those of the run before the edits."
 
@@ -79,12 +79,17 @@ def _mentions(value: Any, changed: set[Key]) -> bool:
 
 
 def _call(call: CallRecord, swap: Any) -> CallRecord:
-    return call._replace(
-        args=tuple(filled(call.args, swap)),
-        kwargs=dict(filled(call.kwargs, swap)) if call.kwargs else call.kwargs,
-        out=filled(call.out, swap),
-        outs=tuple(swap(record) for record in call.outs),
-        writes_seen=tuple((path, swap(record), full) for path, record, full in call.writes_seen),
+    out = call.out
+    return CallRecord(
+        call.func,
+        call.name,
+        mapped(call.args, swap),
+        dict(filled(call.kwargs, swap)) if call.kwargs else call.kwargs,
+        swap(out) if isinstance(out, TensorRecord) else filled(out, swap),
+        tuple([swap(record) for record in call.outs]),
+        *call[6:11],
+        tuple([(path, swap(record), full) for path, record, full in call.writes_seen]),
+        *call[12:],
     )
 
 
