@@ -1,5 +1,6 @@
 """Record every op a PyTorch model runs, and draw the graph honestly."""
 
+from torchlens.drawing.spec import NodeSpec as NodeSpec
 from torchlens.errors import InterventionError as InterventionError
 from torchlens.errors import InvalidArgumentError as InvalidArgumentError
 from torchlens.errors import LoadError as LoadError

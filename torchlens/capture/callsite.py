@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ def frames(site: Site) -> Iterator[tuple[CodeType, int]]:
     return zip(site[::2], site[1::2])
 
 
+@lru_cache(maxsize=65536)
 def line_of(code: CodeType, offset: int) -> int:
     """Line of an instruction."""
     if sys.version_info >= (3, 11):

@@ -318,7 +318,8 @@ class Trace:
         """Draw the graph; see :func:`torchlens.drawing.draw.draw` for all keywords."""
         from torchlens.drawing.draw import draw
 
-        return draw(self, path, **settings)
+        with rare_collections():
+            return draw(self, path, **settings)
 
 
 _BUILT = frozenset(["ops", "layers", "modules", "params", "buffers", "calls", "call_steps"])
