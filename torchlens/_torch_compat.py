@@ -35,6 +35,9 @@ is_transform_wrapper = torch._C._functorch.is_functorch_wrapped_tensor
 unwrap_transform = torch._C._functorch.get_unwrapped
 
 
+FUNCTION_APPLY = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]
+"""Code of ``Function.apply``, whose locals are ``cls`` and ``args``."""
+
 any_autocast_enabled = torch._C._is_any_autocast_enabled
 """Whether automatic casting is on, on any device."""
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from torchlens._torch_compat import DispatchMode
+from torchlens._torch_compat import DispatchMode, no_torch_function
 
 if TYPE_CHECKING:
     from torchlens.capture.recorder import Recorder
 
 
+_TRANSFORMS = os.path.join("torch", "_functorch", "vmap.py")
 _MARKERS = frozenset({"aten.lift_fresh.default", "aten.is_pinned.default"})
 """Dispatches that compute nothing; a tensor that enters this way is counted as of unknown source."""
+
+
+def _in_transform(frame: FrameType | None) -> bool:
+    """Whether a ``torch.func`` transform itself moves its batch dimension into place."""
+    while frame is not None and os.path.basename(frame.f_code.co_filename).startswith("_"):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.endswith(_TRANSFORMS)
 
 
 class DispatchAudit(DispatchMode):
@@ -26,6 +37,7 @@ class DispatchAudit(DispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if self._recorder.depth == 0 and str(func) not in _MARKERS:
+        if self._recorder.depth == 0 and str(func) not in _MARKERS and not _in_transform(sys._getframe(1)):
             self.outside[str(func)] += 1
-        return func(*args, **(kwargs or {}))
+        with no_torch_function():  # what comes from outside of recorded calls must not be recorded now
+            return func(*args, **(kwargs or {}))

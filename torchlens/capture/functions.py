@@ -124,6 +124,9 @@ EXPOSING = frozenset(
 )
 """Calls that hand a tensor's memory to code whose writes cannot be seen."""
 
+LEAVING = EXPOSING | {"data_ptr", "tolist", "item"}
+"""Calls by which content goes where no call is seen."""
+
 OPENED: dict[Any, Any] = {
     F.multi_head_attention_forward: without_function_override(F.multi_head_attention_forward)
 }
@@ -158,7 +161,7 @@ class Plan:
         self.watched = not self.metadata and may_write_unseen(func)
         self.special = self.metadata or self.transparent or self.opened is not None
         self.draws = None if self.special else draws_of(self.name)
-        self.exposes = self.name in EXPOSING
+        self.exposes = self.name in LEAVING
         self.contextual = not self.special and (self.exposes or self.draws is not None or is_cast(self.name))
         self.special = self.special or self.contextual
 

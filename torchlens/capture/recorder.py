@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Protocol
 from weakref import ref
 
@@ -23,8 +24,9 @@ from torchlens._torch_compat import (
 )
 from torchlens.capture.arguments import SCALARS, filled, flat_tensors, template
 from torchlens.capture.context import note_context
+from torchlens.capture.custom import CustomCall, function_around
 from torchlens.capture.facts import facts_of
-from torchlens.capture.functions import Plan
+from torchlens.capture.functions import EXPOSING, Plan
 from torchlens.capture.modules import ModuleStack, no_module
 from torchlens.capture.recording import (
     CallRecord,
@@ -107,6 +109,8 @@ class Recorder(TorchFunctionMode):
         self._log: list[tuple[Any, ...]] = []
         self.steps = self._log.__len__
         self._plain = False
+        self._custom: CustomCall | None = None
+        self._loss: TensorRecord | None = None
 
     # -- life cycle ----------------------------------------------------------------------------
 
@@ -131,7 +135,7 @@ class Recorder(TorchFunctionMode):
         """Drop what only the run needed and the reference cycles among its parts."""
         if self._edit is not None:
             self._edit.release()
-        self.failed_with = None
+        self.failed_with = self._custom = self._loss = None
         self.recording = Recording(name="", class_name="")
         self.values = ValueStore([])
         self.sources = Sources(unknown=_no_source, records=[], keep=self.values.keep)
@@ -156,7 +160,7 @@ class Recorder(TorchFunctionMode):
             if not plan.contextual:
                 return self._special(func, plan, args, kwargs or {})
             if plan.exposes:
-                self.expose(args)
+                self._leave(plan, args, sys._getframe(1))
             note_context(self.recording.contexts, len(self._log), plan.draws, args, kwargs)
         self.depth += 1
         try:
@@ -242,10 +246,33 @@ class Recorder(TorchFunctionMode):
         self.depth += 1
         try:
             if plan.exposes:
-                self.expose(args)
+                self._leave(plan, args, sys._getframe(2))
             return func(*args, **kwargs) if plan.metadata else self._pass_on(func, plan, args, kwargs)
         finally:
             self.depth -= 1
+
+    def _leave(self, plan: Plan, args: tuple[Any, ...], frame: FrameType | None) -> None:
+        """Content goes to code that is not seen: note its memory and the custom function around it."""
+        if plan.name in EXPOSING:
+            self.expose(args)
+        around = function_around(frame)
+        if around is not None:
+            name, given = around
+            with self.own_work():
+                held = tuple(template(value, self.sources.find) for value in given)
+            self._custom = CustomCall(name, held, self.stack.current)
+
+    def custom_output(self, tensor: torch.Tensor) -> TensorRecord | None:
+        """The record of a tensor that came out of the last custom function, recorded as one call."""
+        custom = self._custom
+        if custom is None or custom.call != self.stack.current:
+            return None
+        self.expose(tensor)
+        step = len(self._log)
+        if step in self.recording.contexts:
+            self.recording.contexts[step + 1] = self.recording.contexts.pop(step)
+        self._log_opaque(custom.name, custom.args, {}, tensor, custom.call)
+        return self.sources.peek(tensor)
 
     def expose(self, value: Any) -> None:
         """From now on the memory of these tensors may change unseen: what is kept of it is copied."""
@@ -265,9 +292,11 @@ class Recorder(TorchFunctionMode):
             kind = value.__class__
             if kind in PLAIN_TENSORS:
                 record = known.get(id(value))
-                if record is None or not (record.kept is value or record.stands_for(value)):
-                    record = self.sources.find(value)
-                elif record.version is not None and value._version != record.version:
+                if (
+                    record is None
+                    or not (record.kept is value or record.stands_for(value))
+                    or (record.version is not None and value._version != record.version)
+                ):
                     record = self.sources.find(value)
                 held.append(record)
             elif kind in SCALARS or (kind is tuple and _all_plain(value)):
@@ -392,14 +421,16 @@ class Recorder(TorchFunctionMode):
             find = self.sources.find
             held = tuple(template(value, find) for value in args)
             named = {key: template(value, find) for key, value in kwargs.items()}
-            step = len(self._log)
-            if not isinstance(self._keep, bool):
-                self._keeps = self._keep(self, name, held, named, output)
-            held_out, outs, node = self._register_output(output, step, Plan.opaque(name))
-            if outs:
-                self._log.append(
-                    (None, name, held, named, held_out, outs, 0, 0, (), call, False, (), node, False)
-                )
+            self._log_opaque(name, held, named, output, call)
+
+    def _log_opaque(self, name: str, held: Any, named: Any, output: Any, call: int) -> None:
+        if not isinstance(self._keep, bool):
+            self._keeps = self._keep(self, name, held, named, output)
+        held_out, outs, node = self._register_output(output, len(self._log), Plan.opaque(name))
+        if outs:
+            self._log.append(
+                (None, name, held, named, held_out, outs, 0, 0, (), call, False, (), node, False)
+            )
 
     # -- what is no op -------------------------------------------------------------------------
 
@@ -415,6 +446,11 @@ class Recorder(TorchFunctionMode):
                 self.sources.adopt(args[0], source)
             return None
         out = func(*args, **kwargs)
+        if plan.name == "grad" and isinstance(out, torch.Tensor) and self._loss is not None:
+            with no_torch_function():
+                known = self.sources.peek(out)
+                if known is None or (known.source == "op" and known.index <= self._loss.index):
+                    self.sources.adopt(out, self._loss)
         if (
             isinstance(out, torch.Tensor)
             and plan.name != "grad"
@@ -428,6 +464,8 @@ class Recorder(TorchFunctionMode):
     def _note_read(self, plan: Plan, args: tuple[Any, ...], value: Any, site: Any, call: int) -> None:
         """A tensor was read into Python: the value left the graph."""
         tensor = next((item for item in args if isinstance(item, TensorRecord)), None)
+        if plan.name == "backward":
+            self._loss = tensor
         if tensor is None or value is None:
             return
         plain = isinstance(value, _PLAIN_READS)

@@ -46,6 +46,13 @@ collector would take a third of the time.
 """
 
 
+FRAMES_PER_CALL = 4
+"""Python frames of a module call under hooks; without any they are three."""
+
+SPARE_FRAMES = 200
+"""Frames that recording itself needs where the model is nested as deeply as Python allows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a run keeps and checks; see :func:`torchlens.trace`."""
@@ -156,6 +163,8 @@ class _Run:
         """Run the model with hooks and modes in place; they are gone again on every way out."""
         thresholds = gc.get_threshold()
         gc.set_threshold(max(thresholds[0], COLLECT_AFTER), *thresholds[1:])
+        recursion = sys.getrecursionlimit()
+        sys.setrecursionlimit(recursion * FRAMES_PER_CALL // 3 + SPARE_FRAMES)
         self.stack.install(sys._getframe())
         self.stance.ensure()
         try:
@@ -174,6 +183,7 @@ class _Run:
             self.stack.remove()
             self.stance.release()
             gc.set_threshold(*thresholds)
+            sys.setrecursionlimit(recursion)
         return None
 
     def _failed_calls(self) -> list[int]:

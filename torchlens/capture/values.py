@@ -199,11 +199,11 @@ class ValueStore:
 def _unchanged(records: list[TensorRecord]) -> list[TensorRecord]:
     """The records of a memory that nothing has written yet; others have lost their values."""
     for record in records:
-        if record.kept is not None and record.version is not None:
-            if version_of(record.kept) != record.version:
-                record.settle_facts()
-                record.freeze()
-                record.lose("overwritten by a call that cannot be seen")
+        known = record.kept is not None and record.version is not None
+        if known and record.kept is not None and version_of(record.kept) != record.version:
+            record.settle_facts()
+            record.freeze()
+            record.lose("overwritten by a call that cannot be seen")
     return [record for record in records if record.lost is None]
 
 
