@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from torchlens.capture.arguments import SCALARS
 from torchlens.capture.recording import CallRecord, TensorRecord, records_in
 from torchlens.interventions.memory import Key, Memory, key_of
 
@@ -55,19 +56,15 @@ def depends_on(call: CallRecord, changed: set[Key]) -> bool:
     An argument counts even where a later write replaced all of it: an edit may have put memory in its
     place that this write does not reach.
     """
-    if any(key_of(record) in changed for _, record, _ in call.writes_seen):
+    for value in call.args:
+        if isinstance(value, TensorRecord):
+            if (value.source, value.index) in changed:
+                return True
+        elif value.__class__ not in SCALARS and any(key_of(r) in changed for _, r in records_in(value)):
+            return True
+    if call.kwargs and any(key_of(record) in changed for _, record in records_in(call.kwargs)):
         return True
-    return any(_holds(value, changed) for value in call.args) or (
-        bool(call.kwargs) and any(key_of(r) in changed for _, r in records_in(call.kwargs))
-    )
-
-
-def _holds(value: object, changed: set[Key]) -> bool:
-    if isinstance(value, TensorRecord):
-        return (value.source, value.index) in changed
-    if isinstance(value, (tuple, list, dict, slice)):
-        return any(key_of(record) in changed for _, record in records_in(value))
-    return False
+    return any(key_of(record) in changed for _, record, _ in call.writes_seen)
 
 
 def _on_live_memory(

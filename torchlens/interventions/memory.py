@@ -57,7 +57,7 @@ class Memory:
         self.writes = any(call.mutates for call in self.calls)
         self.sources: list[TensorRecord] = []
         self._read_sources(recording)
-        for step, call in enumerate(self.calls):
+        for step, call in enumerate(self.calls if self.writes else ()):
             self._read_call(step, call)
 
     def group(self, record: TensorRecord) -> int | None:
@@ -70,6 +70,8 @@ class Memory:
         found = self._same.get(id(record))
         if found is not None:
             return found
+        if not self.writes and any(record is made for made in self.of(key_of(record))):
+            return record
         found = self._match(record)
         if found is None:
             self._take(record)
@@ -80,6 +82,8 @@ class Memory:
 
     def of(self, key: Key) -> list[TensorRecord]:
         """All states that a source or call made."""
+        if key[0] == "op" and not self.writes:
+            return list(self.calls[key[1]].outs)
         return self._made.get(key, [])
 
     def groups(self, records: Iterable[TensorRecord]) -> set[int]:
@@ -116,10 +120,6 @@ class Memory:
                     by_storage.setdefault(storage, self._group[id(item.record)])
 
     def _read_call(self, step: int, call: CallRecord) -> None:
-        if not self.writes:
-            for record in call.outs:
-                self._take(record)
-            return
         given = [self.same(record) for _, record in records_in((call.args, call.kwargs))]
         by_storage = {_storage(record): self._group[id(record)] for record in given}
         by_storage.pop(None, None)
@@ -144,7 +144,7 @@ class Memory:
 
     def _match(self, record: TensorRecord) -> TensorRecord | None:
         """The known record of the same tensor as a record met for the first time as an argument."""
-        known = self._made.get(key_of(record), [])
+        known = self.of(key_of(record))
         place = _place(record)
         for other in known:
             if _place(other) == place:

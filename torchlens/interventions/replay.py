@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from torchlens._torch_compat import any_autocast_enabled, no_torch_function, version_of
-from torchlens.capture.arguments import filled, flat_tensors
+from torchlens.capture.arguments import SCALARS, filled, flat_tensors
 from torchlens.capture.context import given_generators, restored
 from torchlens.capture.facts import facts_of
 from torchlens.capture.recorder import written_region
@@ -85,6 +85,7 @@ class _Replay:
         self.memory = Memory(recording)
         self.work = affected_by(self.memory, self.hits)
         self.running = set(self.work.run)
+        self.casting = any_autocast_enabled()
         self.copies = Copies()
         self.now: dict[int, torch.Tensor] = {}
         self.new: dict[int, TensorRecord] = {}
@@ -102,8 +103,10 @@ class _Replay:
                 self._prepare()
                 self._sources()
                 for step in sorted(self.running | {index for kind, index in self.hits if kind == "op"}):
-                    self._reads(step)
-                    self._step(step)
+                    if self.reads:
+                        self._reads(step)
+                    if not self._plainly(step):
+                        self._step(step)
                 self._reads(len(self.calls))
                 self.values.seal()
         finally:
@@ -180,6 +183,9 @@ class _Replay:
 
     def _known(self, record: TensorRecord, reader: str | int) -> torch.Tensor:
         """The kept value of a record; ``reader`` is what needs it, or the step of a call."""
+        kept = record.kept
+        if kept is not None and record.history is None and version_of(kept) == record.version is not None:
+            return kept.detach() if kept.requires_grad else kept
         value = read(record)
         if value is None:
             self._absent(record, self.label(reader) if isinstance(reader, int) else reader)
@@ -220,6 +226,48 @@ class _Replay:
 
     # -- running -------------------------------------------------------------------------------
 
+    def _plainly(self, step: int) -> bool:
+        """Run a call that nothing special is about, in one body: of small ops this is most of the cost."""
+        call, key = self.calls[step], ("op", step)
+        if (
+            self.memory.writes
+            or self.casting
+            or step in self.recording.contexts
+            or key in self.hits
+            or key in self.earlier
+        ):
+            return False
+        plan = plan_of(call)
+        if plan.watched or plan.writer is not None or len(call.outs) != 1:
+            return False
+        args: list[Any] = []
+        for value in call.args:
+            if isinstance(value, TensorRecord):
+                found = self.now.get(id(value))
+                args.append(self._value(value, step) if found is None else found)
+            elif value.__class__ in SCALARS:
+                args.append(value)
+            else:
+                args.append(filled(value, lambda record: self._value(record, step)))
+        kwargs = filled(call.kwargs, lambda record: self._value(record, step)) if call.kwargs else call.kwargs
+        try:
+            out = call.func(*args, **kwargs)
+        except Exception as error:
+            self._explain(error, step)
+            raise
+        if out.__class__ is not torch.Tensor:
+            self._settle(step, list(call.outs), self._outs(step, call, out, []))
+            return True
+        record = call.outs[0]
+        made = TensorRecord("op", step, record.slot, None, None, version_of(out))
+        if record.kept is not None:
+            made.kept = out
+        else:
+            made.facts = facts_of(out)
+        self.now[id(record)], self.new[id(record)] = out, made
+        self.records.append(made)
+        return True
+
     def _step(self, step: int) -> None:
         """Bring the results of one call up to date."""
         call = self.calls[step]
@@ -259,22 +307,27 @@ class _Replay:
         for target in targets:
             self.values.before_write(target.tensor, target.index, written_region(target))
         try:
-            if context is None and not any_autocast_enabled():
+            if context is None and not self.casting:
                 out = call.func(*args, **kwargs)
             else:
                 with restored(context):
                     out = call.func(*args, **kwargs)
         except Exception as error:
-            if hasattr(error, "add_note"):
-                error.add_note(f"torchlens: raised when {self.label(step)} was replayed; nothing is changed")
+            self._explain(error, step)
             raise
-        if out.__class__ is torch.Tensor and len(call.outs) == 1:
-            return [out], targets
+        return self._outs(step, call, out, targets), targets
+
+    def _outs(self, step: int, call: CallRecord, out: Any, targets: list[Target]) -> list[torch.Tensor]:
+        """The output tensors of a call: what it returned, or what it wrote."""
         tensors = flat_tensors(out) or [target.tensor for target in targets]
         if len(tensors) != len(call.outs):
             problem = f"returned {len(tensors)} tensors where it returned {len(call.outs)}"
             self._refuse(step, problem, "edit_outputs_differ")
-        return tensors, targets
+        return tensors
+
+    def _explain(self, error: Exception, step: int) -> None:
+        if hasattr(error, "add_note"):
+            error.add_note(f"torchlens: raised when {self.label(step)} was replayed; nothing is changed")
 
     def _apart(self, step: int, call: CallRecord, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Arguments whose first is another object, since the call changes the shape of the object."""

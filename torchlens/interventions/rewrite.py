@@ -12,6 +12,7 @@ from torchlens._torch_compat import version_of
 from torchlens.capture.arguments import filled, tensors_in
 from torchlens.capture.recording import (
     CallRecord,
+    ModuleCall,
     OutputRecord,
     Recording,
     TensorRecord,
@@ -46,7 +47,7 @@ def rewritten(
     """The recording with new states in place of old ones (by identity of the old record)."""
 
     def swap(record: TensorRecord) -> TensorRecord:
-        if record is None or not new:
+        if record is None or (record.source, record.index) not in changed:
             return record
         return new.get(id(record)) or new.get(id(memory.same(record)), record)
 
@@ -56,15 +57,19 @@ def rewritten(
         for step, call in enumerate(recording.calls)
     ]
     found.module_calls = [
-        dataclasses.replace(call, inputs=filled(call.inputs, swap), output=filled(call.output, swap))
+        _module_call(call, swap)
         if _mentions(call.inputs, changed) or _mentions(call.output, changed)
         else call
         for call in recording.module_calls
     ]
     for name in ("inputs", "buffers", "constants"):
-        items = [dataclasses.replace(item, record=swap(item.record)) for item in getattr(recording, name)]
-        setattr(found, name, items)
-    found.reads = [dataclasses.replace(read, tensor=swap(read.tensor)) for read in recording.reads]
+        items = getattr(recording, name)
+        if any(key_of(item.record) in changed for item in items):
+            setattr(found, name, [dataclasses.replace(item, record=swap(item.record)) for item in items])
+    found.reads = [
+        dataclasses.replace(read, tensor=swap(read.tensor)) if key_of(read.tensor) in changed else read
+        for read in recording.reads
+    ]
     found.outputs = [_output(item, swap, value) for item, value in zip(recording.outputs, outputs)]
     found.output = _returned(recording, outputs)
     if recording.finite is not None:
@@ -76,6 +81,20 @@ def rewritten(
 
 def _mentions(value: Any, changed: set[Key]) -> bool:
     return any(key_of(record) in changed for _, record in records_in(value))
+
+
+def _module_call(call: ModuleCall, swap: Any) -> ModuleCall:
+    return ModuleCall(
+        call.module,
+        call.parent,
+        call.site,
+        call.first_op,
+        call.end_op,
+        filled(call.inputs, swap),
+        filled(call.output, swap),
+        call.failed,
+        call.opaque,
+    )
 
 
 def _call(call: CallRecord, swap: Any) -> CallRecord:

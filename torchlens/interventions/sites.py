@@ -52,7 +52,7 @@ def _named(name: str, given: dict[str, Any], *values: Any) -> str:
 
 
 def _meets(name: str, pattern: str) -> bool:
-    return name == pattern or (any(c in pattern for c in "*?") and fnmatchcase(name, pattern))
+    return name == pattern or (("*" in pattern or "?" in pattern) and fnmatchcase(name, pattern))
 
 
 def _within(address: str, pattern: str) -> bool:
