@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchlens.capture.arguments import filled
-from torchlens.capture.recording import BufferRecord, ModuleCall, ModuleRecord, ParamRecord, Path
+from torchlens.capture.recording import BufferRecord, ModuleCall, ModuleRecord, ParamRecord, Path, Site
 from torchlens.capture.values import read
 from torchlens.trace.quantities import Bytes, Count
 
@@ -213,6 +213,11 @@ class Call:
     def children(self) -> list[Call]:
         """The module calls made directly by this one."""
         return self._trace.child_calls(self.index)
+
+    @property
+    def site(self) -> Site:
+        """The chain of call sites from the call out to the forward around it."""
+        return self._record.site
 
     @property
     def output_records(self) -> Any:

@@ -17,6 +17,8 @@ from torchlens.trace.parts import Buffer, Call, Module, Param
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pandas
+
     from torchlens.analysis.branches import Branch, Read
     from torchlens.drawing.draw import Drawing
     from torchlens.interventions.fork import Edit, Fork
@@ -313,6 +315,23 @@ class Trace:
         from torchlens.storage.save import save
 
         return save(self, path, values=values)
+
+    def source(self, op_or_module: Any) -> str:
+        """The source of a module's forward, or of the function that made an op, with labels beside it.
+
+        Parameters
+        ----------
+        op_or_module : Op, Layer, Module, Call, or a name or position that looks one up
+        """
+        from torchlens.trace.source import annotated_source
+
+        return annotated_source(self, op_or_module)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row per op, indexed by label; needs pandas."""
+        from torchlens.trace.frame import to_frame
+
+        return to_frame(self)
 
     def draw(self, path: Any = None, **settings: Any) -> Drawing:
         """Draw the graph; see :func:`torchlens.drawing.draw.draw` for all keywords."""
