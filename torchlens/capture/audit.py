@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     from torchlens.capture.recorder import Recorder
 
 
-_TRANSFORMS = os.path.join("torch", "_functorch", "vmap.py")
+_TRANSFORMS = os.path.join("torch", "_functorch", "")
 _MARKERS = frozenset({"aten.lift_fresh.default", "aten.is_pinned.default"})
 """Dispatches that compute nothing; a tensor that enters this way is counted as of unknown source."""
 
 
 def _in_transform(frame: FrameType | None) -> bool:
     """Whether a ``torch.func`` transform itself moves its batch dimension into place."""
-    while frame is not None and os.path.basename(frame.f_code.co_filename).startswith("_"):
-        frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.endswith(_TRANSFORMS)
+    return frame is not None and _TRANSFORMS in frame.f_code.co_filename
 
 
 class DispatchAudit(DispatchMode):

@@ -22,7 +22,7 @@ from torchlens._torch_compat import (
     transform_level,
     version_of,
 )
-from torchlens.capture.arguments import SCALARS, filled, flat_tensors, template
+from torchlens.capture.arguments import SCALARS, filled, flat_tensors, template, tensors_in
 from torchlens.capture.context import note_context
 from torchlens.capture.custom import CustomCall, function_around
 from torchlens.capture.facts import facts_of
@@ -95,6 +95,7 @@ class Recorder(TorchFunctionMode):
         self.records: list[TensorRecord] = []
         self.values = ValueStore(self.records)
         self.sources = Sources(unknown=self.constant, records=self.records, keep=self.values.keep)
+        self.sources.custom = self.custom_output
         self.stack = ModuleStack(index={}, enter=no_module, ops=int)
         self.depth = 0
         self.failed_call: int | None = None
@@ -265,8 +266,21 @@ class Recorder(TorchFunctionMode):
     def custom_output(self, tensor: torch.Tensor) -> TensorRecord | None:
         """The record of a tensor that came out of the last custom function, recorded as one call."""
         custom = self._custom
-        if custom is None or custom.call != self.stack.current:
-            return None
+        return self._log_custom(tensor, custom) if custom and custom.call == self.stack.current else None
+
+    def settle_custom(self, output: Any, call: int) -> bool:
+        """At the end of a module call: whether its custom function made something of its output."""
+        custom, first = self._custom, len(self._log)
+        if custom is None or custom.call != call:
+            return False
+        with self.own_work():
+            for _, tensor in tensors_in(output, "", enter_objects=False):
+                if self.sources.in_memory(tensor) is None:
+                    self._log_custom(tensor, custom)
+        self._custom = None
+        return len(self._log) > first
+
+    def _log_custom(self, tensor: torch.Tensor, custom: CustomCall) -> TensorRecord | None:
         self.expose(tensor)
         step = len(self._log)
         if step in self.recording.contexts:

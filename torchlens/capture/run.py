@@ -245,6 +245,8 @@ class _Run:
     def _on_exit(self, position: int, module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
         """Close a module call; what is returned takes the place of its output."""
         call = self.recording.module_calls[position]
+        if self.recorder.settle_custom(output, position):
+            call.end_op = self.recorder.step
         unseen = call.end_op == call.first_op and self._is_opaque(module, output)
         if unseen:
             call.opaque = True

@@ -47,6 +47,7 @@ class Sources:
         self.known: dict[int, TensorRecord] = {}
         self.writes: dict[int, list[Write]] = {}
         self.unknown = unknown
+        self.custom: Callable[[torch.Tensor], TensorRecord | None] = lambda tensor: None
         self._by_storage: dict[int, list[TensorRecord]] = {}
         self._by_node: dict[Any, TensorRecord] = {}
         self._keep = keep
@@ -137,7 +138,7 @@ class Sources:
             with no_torch_function():
                 return self._after_change(tensor, record)
         with no_torch_function():
-            found = self._explain(tensor)
+            found = self.in_memory(tensor) or self.custom(tensor) or self._by_graph(tensor)
         if found is None:
             found = self.unknown(tensor)
         return found if found.stands_for(tensor) else self.adopt(tensor, found)
@@ -170,9 +171,13 @@ class Sources:
         if self.peek(tensor) is not None:
             return True
         with no_torch_function():
-            return self._explain(tensor) is not None
+            return (self.in_memory(tensor) or self._by_graph(tensor)) is not None
 
-    def _explain(self, tensor: torch.Tensor) -> TensorRecord | None:
+    def in_memory(self, tensor: torch.Tensor) -> TensorRecord | None:
+        """The record of this object, of the tensor inside a wrapper, or of the memory that it lies on."""
+        record = self.peek(tensor)
+        if record is not None:
+            return record
         if transform_level() is not None or is_transform_wrapper(tensor):
             inner = tensor
             while is_transform_wrapper(inner):
@@ -188,7 +193,7 @@ class Sources:
             live = record.live()
             if live is None or overlap(self._region(live), mine):
                 return record
-        return self._by_graph(tensor)
+        return None
 
     def _note_same_memory(self, tensor: torch.Tensor) -> None:
         """A tensor that numpy or dlpack made of known memory has a storage of its own there."""

@@ -116,9 +116,6 @@ class ModuleTable:
             return self._recording.params[place].record
         if name is not None and kind == "_buffers":
             return self._recording.buffers[self._add_buffer(tensor, name, persistent=True)].record
-        made = self._recorder.custom_output(tensor) if name is None else None
-        if made is not None:
-            return made
         if name is None:
             self._recorder.expose(tensor)
         index = len(self._recording.constants)
