@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import laws
 import samples
 
-from torchlens.drawing.layout import Placed, engine, lay_out
+from torchlens.drawing.layout import Placed, engine, lay_out, order
 from torchlens.drawing.scene import Row, Scene, SceneBox, SceneEdge, SceneError, SceneNode
 from torchlens.drawing.text import FONTS
 
@@ -38,7 +38,7 @@ def test_geometry_of_samples(name: str, direction: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_geometry_with_the_engine_for_large_scopes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "DOT_VERTICES", 0)
+    monkeypatch.setattr(order, "DOT_VERTICES", 0)
     laws.check_all(lay_out(SAMPLES[name]()))
 
 

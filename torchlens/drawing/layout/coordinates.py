@@ -11,7 +11,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torchlens.drawing.layout.layered import Layers
+    from torchlens.drawing.layout.layers import Layers
 
 Link = tuple[int, float, float, bool]
 Links = list[list[Link]]

@@ -1,4 +1,4 @@
-"""Where lines pass: whether they keep clear of what they do not belong to."""
+"""Where lines pass, for keeping texts clear of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from torchlens.drawing.layout.placed import Curve, Point
-from torchlens.drawing.layout.problem import Problem, Solution
 
 CLEAR = 4.0
-TOUCH = 1.0
 _BUCKET = 24.0
 _STEPS = 20
 
@@ -47,17 +45,3 @@ class Passing:
             for px, py, number in self.places.get(bucket, ())
             if x - reach < px < x + width + reach and y - reach < py < y + height + reach
         }
-
-
-def clear(problem: Problem, solution: Solution) -> bool:
-    """Tell whether every line keeps out of the items that it does not end at."""
-    passing = Passing()
-    for number, curve in enumerate(solution.curves):
-        if curve:
-            passing.add(curve, number)
-    for number, item in enumerate(problem.items):
-        for line in passing.near(solution.corners[number], (item.width, item.height), TOUCH):
-            segment = problem.segments[line]
-            if number not in (segment.tail[0], segment.head[0]):
-                return False
-    return True

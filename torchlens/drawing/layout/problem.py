@@ -37,7 +37,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Items and segments of one scope, with the number of ports on its own border."""
+    """Items and segments of one scope, with the number of ports on its own border.
+
+    ``texts`` lists ``(segment, room at its tail, room at its head)`` for segments with text beside them;
+    the rooms are lengths along the flow.
+    """
 
     items: tuple[Item, ...]
     segments: tuple[Segment, ...]
@@ -45,6 +49,7 @@ class Problem:
     exits: int
     rank_gap: float
     item_gap: float
+    texts: tuple[tuple[int, float, float], ...] = ()
 
 
 @dataclass(slots=True)

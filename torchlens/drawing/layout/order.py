@@ -1,0 +1,90 @@
+"""The order of vertices within their layers: barycentre sweeps, and ``dot`` where lines still cross."""
+
+from __future__ import annotations
+
+from torchlens.drawing.layout import graphviz
+from torchlens.drawing.layout.layers import Layers, Link
+
+SWEEPS = 4
+DOT_VERTICES = 1200
+"""Most vertices that ``dot`` gets; its time grows with their square."""
+
+
+def sort_rows(layers: Layers, columns: list[list[int]]) -> None:
+    """Order every layer so that few lines cross; the items of a column stay in flow order."""
+    fewest = _sweep(layers, columns)
+    if not fewest or columns or len(layers.width) > DOT_VERTICES:
+        return
+    own, layers.rows = layers.rows, graphviz.ordered(layers)
+    if crossings(layers) >= fewest:
+        layers.rows = own
+
+
+def _sweep(layers: Layers, columns: list[list[int]]) -> int:
+    """Sort by the mean place of the neighbours, and keep the best order; return its crossings."""
+    column_of = {v: members for members in columns for v in members}
+    best, fewest = [list(row) for row in layers.rows], crossings(layers)
+    for sweep in range(SWEEPS):
+        if not fewest:
+            break
+        downward = sweep % 2 == 0
+        links = layers.up if downward else layers.down
+        place = {v: float(k) for row in layers.rows for k, v in enumerate(row)}
+        for row in layers.rows if downward else reversed(layers.rows):
+            if len(row) > 1:
+                row.sort(key=lambda v: _mean(links[v], place, layers.width, place[v]))
+                _in_flow_order(row, column_of)
+                for k, v in enumerate(row):
+                    place[v] = float(k)
+        now = crossings(layers)
+        if now < fewest:
+            best, fewest = [list(row) for row in layers.rows], now
+    layers.rows = best
+    return fewest
+
+
+def _in_flow_order(row: list[int], column_of: dict[int, list[int]]) -> None:
+    """Put the items of a column in flow order, on the places that they hold in the layer."""
+    if not column_of:
+        return
+    for members in {id(c): c for c in (column_of.get(v) for v in row) if c}.values():
+        places = sorted(row.index(v) for v in members)
+        for place, v in zip(places, members, strict=True):
+            row[place] = v
+
+
+def _mean(links: list[Link], place: dict[int, float], width: list[float], own: float) -> float:
+    if not links:
+        return own
+    return sum(place[v] + there / (width[v] + 1) for v, _, there, _ in links) / len(links)
+
+
+def crossings(layers: Layers) -> int:
+    """Count crossings between neighbouring layers with a binary indexed tree."""
+    total = 0
+    for row, below in zip(layers.rows, layers.rows[1:], strict=False):
+        if len(row) == len(below) == 1:
+            continue
+        place = {v: k for k, v in enumerate(below)}
+        heads = []
+        for u in row:
+            links = sorted((here, place[v], there) for v, here, there, _ in layers.down[u])
+            heads += [(spot, there) for _, spot, there in links]
+        rank = {head: k for k, head in enumerate(sorted(set(heads)))}
+        total += _inversions([rank[head] for head in heads], len(rank))
+    return total
+
+
+def _inversions(values: list[int], size: int) -> int:
+    tree, total = [0] * (size + 1), 0
+    for seen, value in enumerate(values):
+        k, before = value + 1, 0
+        while k:
+            before += tree[k]
+            k &= k - 1
+        total += seen - before
+        k = value + 1
+        while k <= size:
+            tree[k] += 1
+            k += k & -k
+    return total
