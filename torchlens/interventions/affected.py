@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torchlens.capture.arguments import SCALARS
 from torchlens.capture.recording import CallRecord, TensorRecord, records_in
-from torchlens.interventions.memory import Key, Memory, key_of
+from torchlens.interventions.memory import Key, Memory
 
 
 @dataclass(slots=True)
@@ -36,13 +36,16 @@ def affected_by(memory: Memory, edited: Iterable[Key]) -> Affected:
     """What depends on the edited sources and calls."""
     edited = set(edited)
     found = Affected(set(edited))
-    first = min((index + 1 if source == "op" else 0 for source, index in edited), default=0)
+    sources = {key for key in edited if key[0] != "op"}
+    steps = {index for source, index in edited if source == "op"}
+    first = 0 if sources else min(steps, default=0) + 1
     dependent: set[int] = set()
     for step in range(first, len(memory.calls)):
         call = memory.calls[step]
-        if not call.failed and depends_on(call, found.changed):
+        if depends_on(call, steps, sources) and not call.failed:
             dependent.add(step)
-            found.changed.add(("op", step))
+            steps.add(step)
+    found.changed.update(("op", step) for step in dependent)
     edited_steps = {index for source, index in edited if source == "op"}
     run = dependent | _on_live_memory(memory, found, dependent, edited_steps, edited)
     found.bases = {step for step in run if step not in dependent and _is_base(memory, step, found.live)}
@@ -50,21 +53,44 @@ def affected_by(memory: Memory, edited: Iterable[Key]) -> Affected:
     return found
 
 
-def depends_on(call: CallRecord, changed: set[Key]) -> bool:
-    """Whether a call reads something that changed.
+def depends_on(call: CallRecord, steps: set[int], sources: set[Key]) -> bool:
+    """Whether a call reads something that changed: what those calls made, or those sources.
 
     An argument counts even where a later write replaced all of it: an edit may have put memory in its
     place that this write does not reach.
     """
     for value in call.args:
         if isinstance(value, TensorRecord):
-            if (value.source, value.index) in changed:
+            if value.index in steps and value.source == "op":
                 return True
-        elif value.__class__ not in SCALARS and any(key_of(r) in changed for _, r in records_in(value)):
+            if sources and (value.source, value.index) in sources:
+                return True
+        elif value.__class__ not in SCALARS and mentions(value, steps, sources):
             return True
-    if call.kwargs and any(key_of(record) in changed for _, record in records_in(call.kwargs)):
+    if call.kwargs and mentions(call.kwargs, steps, sources):
         return True
-    return any(key_of(record) in changed for _, record, _ in call.writes_seen)
+    return bool(call.writes_seen) and any(
+        mentions(record, steps, sources) for _, record, _ in call.writes_seen
+    )
+
+
+def mentions(value: object, steps: set[int], sources: set[Key]) -> bool:
+    """Whether a structure holds a record of something that changed."""
+    if isinstance(value, TensorRecord):
+        if value.source == "op":
+            return value.index in steps
+        return bool(sources) and (value.source, value.index) in sources
+    items: Iterable[object] = ()
+    if isinstance(value, (tuple, list)):
+        items = value
+    elif isinstance(value, dict):
+        items = value.values()
+    elif isinstance(value, slice):
+        items = (value.start, value.stop, value.step)
+    for item in items:  # noqa: SIM110 - called for every argument that is no plain tensor
+        if mentions(item, steps, sources):
+            return True
+    return False
 
 
 def _on_live_memory(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from torchlens.capture.recording import EditRecord, Recording
@@ -15,11 +15,9 @@ from torchlens.interventions.apply import chosen_outputs
 from torchlens.interventions.memory import Key
 from torchlens.interventions.replay import Hit, replay
 from torchlens.interventions.rewrite import shared
-from torchlens.interventions.sites import Site
+from torchlens.interventions.sites import Label, Site
+from torchlens.trace.op import Layer, Op
 from torchlens.trace.trace import Trace
-
-if TYPE_CHECKING:
-    from torchlens.trace.op import Op
 
 EDITABLE = ("call", "input", "buffer", "constant")
 
@@ -174,10 +172,19 @@ class Fork(Trace):
 
 def matching(trace: Trace, site: Site) -> list[tuple[Op, tuple[int, ...]]]:
     """The ops of a site and which of their outputs it means."""
-    found = [op for op in trace.ops if op.kind in EDITABLE and not op.failed and site.matches(op)]
+    ops = _by_name(trace, site) or trace.ops
+    found = [op for op in ops if op.kind in EDITABLE and not op.failed and site.matches(op)]
     if not found:
         raise no_match(site, trace)
     return [(op, chosen_outputs(len(op.records), site.outputs(op), op.label)) for op in found]
+
+
+def _by_name(trace: Trace, site: Site) -> list[Op]:
+    """The ops of a site that is a label, looked up."""
+    part = trace[site.name] if isinstance(site, Label) and site.name in trace else None
+    if isinstance(part, Layer):
+        return part.ops
+    return [part] if isinstance(part, Op) else []
 
 
 def as_site(site: Any) -> Site:

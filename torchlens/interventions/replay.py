@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
+from torchlens._collector import rare_collections
 from torchlens._torch_compat import any_autocast_enabled, no_torch_function, version_of
 from torchlens.capture.arguments import SCALARS, filled, flat_tensors
 from torchlens.capture.context import given_generators, restored
@@ -89,6 +90,8 @@ class _Replay:
         self.copies = Copies()
         self.now: dict[int, torch.Tensor] = {}
         self.new: dict[int, TensorRecord] = {}
+        self.given: dict[int, torch.Tensor] = {}
+        self.done: dict[int, CallRecord] = {}
         self.records: list[TensorRecord] = []
         self.values = ValueStore(self.records)
         self.ready: dict[tuple[Key, int], torch.Tensor] = {}
@@ -99,22 +102,28 @@ class _Replay:
         self._check(forgotten)
         random = RandomState() if any(step in self.recording.contexts for step in self.work.run) else None
         try:
-            with no_torch_function(), torch.no_grad():
+            with no_torch_function(), torch.no_grad(), rare_collections():
                 self._prepare()
                 self._sources()
+                special = self._special()
                 for step in sorted(self.running | {index for kind, index in self.hits if kind == "op"}):
                     if self.reads:
                         self._reads(step)
-                    if not self._plainly(step):
+                    if step in special or not self._plainly(step):
                         self._step(step)
                 self._reads(len(self.calls))
                 self.values.seal()
         finally:
             if random is not None:
                 random.restore()
-        changed = self.work.changed
-        outputs = self._outputs()
-        return rewritten(self.recording, memory=self.memory, new=self.new, changed=changed, outputs=outputs)
+        return rewritten(
+            self.recording,
+            memory=self.memory,
+            new=self.new,
+            changed=self.work.changed,
+            calls=self.done,
+            outputs=self._outputs(),
+        )
 
     # -- before anything is recomputed ---------------------------------------------------------
 
@@ -226,29 +235,37 @@ class _Replay:
 
     # -- running -------------------------------------------------------------------------------
 
+    def _special(self) -> set[int]:
+        """Steps that are edited, draw numbers, are cast, or may share memory that is written."""
+        if self.memory.writes or self.casting:
+            return set(range(len(self.calls)))
+        edited = {step for kind, step in (*self.hits, *self.earlier) if kind == "op"}
+        return edited | set(self.recording.contexts)
+
     def _plainly(self, step: int) -> bool:
         """Run a call that nothing special is about, in one body: of small ops this is most of the cost."""
-        call, key = self.calls[step], ("op", step)
-        if (
-            self.memory.writes
-            or self.casting
-            or step in self.recording.contexts
-            or key in self.hits
-            or key in self.earlier
-        ):
-            return False
+        call = self.calls[step]
         plan = plan_of(call)
         if plan.watched or plan.writer is not None or len(call.outs) != 1:
             return False
+        now, new, given = self.now, self.new, self.given
         args: list[Any] = []
+        held: list[Any] = []
         for value in call.args:
             if isinstance(value, TensorRecord):
-                found = self.now.get(id(value))
-                args.append(self._value(value, step) if found is None else found)
+                found = now.get(id(value))
+                if found is None:
+                    found = given.get(id(value))
+                    if found is None:
+                        found = given[id(value)] = self._value(value, step)
+                args.append(found)
+                held.append(new.get(id(value), value))
             elif value.__class__ in SCALARS:
                 args.append(value)
+                held.append(value)
             else:
                 args.append(filled(value, lambda record: self._value(record, step)))
+                held.append(filled(value, lambda record: new.get(id(record), record)))
         kwargs = filled(call.kwargs, lambda record: self._value(record, step)) if call.kwargs else call.kwargs
         try:
             out = call.func(*args, **kwargs)
@@ -264,8 +281,11 @@ class _Replay:
             made.kept = out
         else:
             made.facts = facts_of(out)
-        self.now[id(record)], self.new[id(record)] = out, made
-        self.records.append(made)
+        now[id(record)], new[id(record)] = out, made
+        if call.out is record and not call.kwargs:
+            self.done[step] = CallRecord(
+                call.func, call.name, tuple(held), call.kwargs, made, (made,), *call[6:]
+            )
         return True
 
     def _step(self, step: int) -> None:

@@ -16,8 +16,8 @@ from torchlens.capture.recording import (
     OutputRecord,
     Recording,
     TensorRecord,
-    records_in,
 )
+from torchlens.interventions.affected import mentions
 from torchlens.interventions.memory import Key, Memory, Restated, key_of, mapped
 
 NOTE = "Durations are those of the run before the edits."
@@ -42,9 +42,13 @@ def rewritten(
     memory: Memory,
     new: dict[int, TensorRecord],
     changed: set[Key],
+    calls: dict[int, CallRecord],
     outputs: list[torch.Tensor | None],
 ) -> Recording:
-    """The recording with new states in place of old ones (by identity of the old record)."""
+    """The recording with new states in place of old ones (by identity of the old record).
+
+    ``calls`` are those that are rewritten already.
+    """
 
     def swap(record: TensorRecord) -> TensorRecord:
         if record is None or (record.source, record.index) not in changed:
@@ -52,13 +56,18 @@ def rewritten(
         return new.get(id(record)) or new.get(id(memory.same(record)), record)
 
     found = shared(recording)
-    found.log = [
-        _call(call, swap) if ("op", step) in changed or call.writes_seen else call
-        for step, call in enumerate(recording.calls)
-    ]
+    log = list(recording.calls)
+    for step, call in enumerate(log):
+        if step in calls:
+            log[step] = calls[step]
+        elif ("op", step) in changed or call.writes_seen:
+            log[step] = _call(call, swap)
+    found.log, found._calls = list(log), log
+    steps = {index for source, index in changed if source == "op"}
+    sources = {key for key in changed if key[0] != "op"}
     found.module_calls = [
         _module_call(call, swap)
-        if _mentions(call.inputs, changed) or _mentions(call.output, changed)
+        if mentions(call.output, steps, sources) or mentions(call.inputs, steps, sources)
         else call
         for call in recording.module_calls
     ]
@@ -77,10 +86,6 @@ def rewritten(
     if NOTE not in found.notes:
         found.notes.append(NOTE)
     return found
-
-
-def _mentions(value: Any, changed: set[Key]) -> bool:
-    return any(key_of(record) in changed for _, record in records_in(value))
 
 
 def _module_call(call: ModuleCall, swap: Any) -> ModuleCall:
