@@ -21,10 +21,36 @@ Build = Callable[[], tuple[Any, ...]]
 METADATA = frozenset(
     """
     size dim numel shape dtype device stride is_floating_point is_complex requires_grad layout ndim grad_fn
-    __get__ __set__ __delete__ is_contiguous storage_offset element_size data_ptr requires_grad_ __len__ is_nested
-    untyped_storage _cdata register_hook as_subclass __hash__ __repr__ __format__ broadcast_shapes result_type
+    __get__ __set__ __delete__ is_contiguous storage_offset element_size data_ptr requires_grad_ __len__
+    is_nested untyped_storage _cdata register_hook as_subclass __hash__ __repr__ __format__
+    broadcast_shapes result_type
     """.split()
 )
+
+
+class Cases(dict[str, tuple[Build, dict[str, Any]]]):
+    """Builders by name, with the options that :func:`examine` is to be called with."""
+
+    def __call__(self, **options: Any) -> Callable[[Build], Build]:
+        def add(build: Build) -> Build:
+            self[build.__name__] = (build, options)
+            return build
+
+        return add
+
+
+def net(forward: Callable[..., Any], **parts: Any) -> nn.Module:
+    """A module with this forward; tensors among its parts become buffers."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name, part in parts.items():
+                plain = isinstance(part, Tensor) and not isinstance(part, nn.Parameter)
+                self.register_buffer(name, part) if plain else setattr(self, name, part)
+
+    Net.forward = forward  # type: ignore[method-assign, assignment]
+    return Net()
 
 
 def seeded(build: Build) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

@@ -58,6 +58,10 @@ def _first(a: Tensor, k: int) -> Any:
     return k % a.shape[0]
 
 
+def _stride(a: Tensor, k: int) -> slice:
+    return slice(k % 2, None, 2)
+
+
 def _rows(a: Tensor, k: int) -> list[int]:
     return [k % a.shape[0], 0]
 
@@ -122,7 +126,7 @@ WRITES: dict[str, Kind] = {
     "set_row": Kind(lambda a, b, k, m: _setitem(a, k % a.shape[0], k), _first, binary=False),
     "set_from": Kind(lambda a, b, k, m: _setitem(a, k % a.shape[0], b), _first),
     "set_taken": Kind(lambda a, b, k, m: _setitem(a, _rows(a, k), b), _rows),
-    "set_stride": Kind(lambda a, b, k, m: _setitem(a, slice(k % 2, None, 2), k), lambda a, k: slice(k % 2, None, 2), binary=False),
+    "set_stride": Kind(lambda a, b, k, m: _setitem(a, _stride(a, k), k), _stride, binary=False),
     "set_last": Kind(lambda a, b, k, m: _setitem(a, (..., -1), k), lambda a, k: (..., -1), binary=False),
     "out": Kind(lambda a, b, k, m: _add_out(a, b, k), _everything, overwrites=True),
     "clamp_": Kind(lambda a, b, k, m: a.clamp_(min=k), _everything, binary=False),
