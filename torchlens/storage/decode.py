@@ -43,7 +43,7 @@ from torchlens.storage.encode import CALLS
 from torchlens.storage.opaque import recorded_error
 from torchlens.storage.places import read_sites
 from torchlens.storage.records import check_sources, read_records, read_views
-from torchlens.storage.stored import StoredValues, View, laid_out
+from torchlens.storage.stored import StoredValues, View
 from torchlens.storage.templates import Reader
 
 FINITE = ("finite", "nan", "+inf", "-inf", "mixed")
@@ -223,8 +223,7 @@ class _Output(Sequence[Any]):
         return len(self._views)
 
     def __getitem__(self, number: Any) -> Any:
-        view = self._views[number]
-        return laid_out(self._values.bytes_of(view.region), view)
+        return self._values.value(self._views[number])
 
 
 def _read_function(value: Any) -> Any:

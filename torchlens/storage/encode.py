@@ -42,7 +42,8 @@ class Encoder:
         """Everything but the values."""
         found = {**self._parts(), **self._run(), **self._calls()}
         found["output"], found["output_restored"] = self._output()
-        found["contexts"] = [[step, *self._context(c)] for step, c in self.recording.contexts.items()]
+        contexts = self.recording.contexts if self.regions is not None else {}
+        found["contexts"] = [[step, *self._context(c)] for step, c in contexts.items()]
         found["derived"] = self._derived()
         found["functions"] = self._function_rows
         return {**found, **self.places.data(), **self.records.data(), "views": self._views()}

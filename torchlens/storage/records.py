@@ -100,7 +100,8 @@ def _written_facts(facts: TensorFacts) -> list[Any]:
 
 def written_view(view: View) -> list[Any]:
     """A view as a row."""
-    return [view.region, view.dtype, list(view.shape), list(view.strides), view.offset, int(view.conj)]
+    row = [view.region, view.dtype, list(view.shape), list(view.strides), view.offset]
+    return [*row, int(view.conj), str(view.device)]
 
 
 def read_records(data: dict[str, Any], *, views: list[View], values: StoredValues) -> list[TensorRecord]:
@@ -117,7 +118,7 @@ class _RecordReader:
         self._views = views
         self._values = values
         self._on_storage: dict[tuple[int, int], TensorFacts] = {}
-        self._stored: dict[tuple[int, Any, str | None], StoredValue] = {}
+        self._stored: dict[tuple[int, str | None], StoredValue] = {}
 
     def read(
         self,
@@ -139,7 +140,7 @@ class _RecordReader:
             if known is None:
                 raise DamagedError("a value without facts")
             made.kept = PLACEHOLDER
-            made.history = self._value(place(value, self._views), known, found)
+            made.history = self._value(place(value, self._views), found)
         elif found is not None:
             made.history = _OnlyStatus(found)
         return made
@@ -151,12 +152,11 @@ class _RecordReader:
             found = self._on_storage[key] = self._facts[number]._replace(storage=storage or None)
         return found
 
-    def _value(self, number: int, facts: TensorFacts, status: str | None) -> StoredValue:
-        key = (number, facts.device, status)
+    def _value(self, number: int, status: str | None) -> StoredValue:
+        key = (number, status)
         found = self._stored.get(key)
         if found is None:
-            view = self._views[number]
-            found = self._stored[key] = StoredValue(self._values, view, facts.device, status)
+            found = self._stored[key] = StoredValue(self._values, self._views[number], status)
         return found
 
 
@@ -219,7 +219,7 @@ def read_views(value: Any, values: StoredValues) -> list[View]:
 
 
 def _read_view(value: Any, values: StoredValues) -> View:
-    region, dtype, shape, strides, offset, conj = row(value, 6)
+    region, dtype, shape, strides, offset, conj, device = row(value, 7)
     sizes = _sizes(shape)
     found = View(
         place(region, values.regions),
@@ -228,6 +228,7 @@ def _read_view(value: Any, values: StoredValues) -> View:
         tuple(_of_length(several(strides, whole), len(sizes))),
         whole(offset),
         bool(whole(conj, 0, 1)),
+        names.device(device),
     )
     item = names.named(dtype, names.STORED).itemsize
     last = found.offset + sum((count - 1) * step for count, step in zip(found.shape, found.strides))

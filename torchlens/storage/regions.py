@@ -132,7 +132,8 @@ class Regions:
         """A region of its own: what the tensor holds once, in the order in which it holds it."""
         like = torch.empty_like(_once(sample), device="meta")
         strides = [0 if _repeated(n, s) else kept for n, s, kept in zip(*_sizes(sample), like.stride())]
-        view = View(len(self.regions), name_of(sample.dtype), tuple(sample.shape), tuple(strides), 0)
+        geometry = (name_of(sample.dtype), tuple(sample.shape), tuple(strides), 0)
+        view = View(len(self.regions), *geometry, False, sample.device)
         self.views[number] = view
         size = like.numel() * like.element_size()
         self.regions.append(Region(size, make=lambda: torch.empty_like(_once(sample)).copy_(_once(make()))))
@@ -159,7 +160,7 @@ class Regions:
         for piece in group:
             tensor, offset = piece.tensor, (piece.start - start) // piece.tensor.element_size()
             geometry = (name_of(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()), offset)
-            self.views[piece.number] = View(len(self.regions), *geometry, tensor.is_conj())
+            self.views[piece.number] = View(len(self.regions), *geometry, tensor.is_conj(), tensor.device)
         self.regions.append(Region(end - start, storage, start, group[0].tensor.device))
 
 

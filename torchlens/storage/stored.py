@@ -20,14 +20,15 @@ AGAIN = "Load it again with tl.load."
 
 
 class View(NamedTuple):
-    """How a value lies in its region: dtype, sizes, strides and offset in elements."""
+    """How a value lies in its region: dtype, sizes, strides, offset in elements; and where it was."""
 
     region: int
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
-    conj: bool = False
+    conj: bool
+    device: torch.device
 
 
 class Stretch(NamedTuple):
@@ -81,6 +82,10 @@ class StoredValues:
                 self._held.popitem(last=False)
             return data
 
+    def value(self, view: View) -> torch.Tensor:
+        """A value, on the device that it was on if that is here."""
+        return on_device(laid_out(self.bytes_of(view.region), view), view.device)
+
     def _read(self, stretch: Stretch) -> torch.Tensor:
         data = torch.empty(stretch.size, dtype=torch.uint8)
         content: Any = memoryview(data.numpy())  # type: ignore[arg-type]
@@ -105,22 +110,17 @@ class StoredValues:
 class StoredValue:
     """One value in a file, in the place of the past content of a record."""
 
-    __slots__ = ("_device", "status", "values", "view")
+    __slots__ = ("status", "values", "view")
     sealed = True
 
-    def __init__(self, values: StoredValues, view: View, device: torch.device, status: str | None) -> None:
+    def __init__(self, values: StoredValues, view: View, status: str | None) -> None:
         self.values = values
         self.view = view
         self.status = status
-        self._device = device
 
     def read(self, kept: torch.Tensor, stamp: int) -> torch.Tensor:
-        """The value; on the device that it was on, if that is here."""
-        return on_device(self.tensor(), self._device)
-
-    def tensor(self) -> torch.Tensor:
-        """The value on the CPU."""
-        return laid_out(self.values.bytes_of(self.view.region), self.view)
+        """The value."""
+        return self.values.value(self.view)
 
 
 def laid_out(data: torch.Tensor, view: View) -> torch.Tensor:

@@ -44,7 +44,8 @@ class Writer:
         if kind is float:
             return value if math.isfinite(value) else ["f", str(value)]
         if kind is TensorRecord or isinstance(value, torch.Tensor):
-            return ["r", self._number(value)]
+            number = self._number(value)
+            return None if number is None else ["r", number]
         plain = _written_plain(value)
         if plain is not None:
             return plain
@@ -154,8 +155,7 @@ class Reader:
         if kind is not list or not value or type(value[0]) is not str:
             raise DamagedError("an argument was expected")
         if value[0] == "r":
-            number = row(value, 2)[1]
-            return None if number is None else self._records[place(number, self._records)]
+            return self._records[place(row(value, 2)[1], self._records)]
         reader = _READERS.get(value[0])
         if reader is None:
             return opaque("object", f"<{value[0][:40]!a}, written by a newer torchlens>")
