@@ -452,3 +452,28 @@ def test_a_parent_may_be_dropped():
     assert fork.output.abs().max() == 0
     fork.do(tl.func("mul"), tl.add(1))
     assert torch.equal(fork.output, torch.tanh(torch.ones(1000)))
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def test_the_record_survives_saving(trace, tmp_path):
+    fork = trace.fork("ablate").do(tl.module("stages.0"), tl.scale(0.5))
+    fork.save(tmp_path / "fork.tlens")
+    loaded = tl.load(tmp_path / "fork.tlens")
+    assert [edit.as_dict() for edit in loaded.edits] == [edit.as_dict() for edit in fork.edits]
+    hit = fork.edits[0].labels[0]
+    assert loaded[hit].edit.action == "scale(0.5)"
+    assert torch.equal(loaded[hit].out, fork[hit].out)
+    assert loaded.parent is None
+    assert "The clean run is gone" in changes(loaded).unclear
+    assert tl.diff(fork, loaded).changed == []
+
+
+def test_a_loaded_trace_is_edited_like_the_one_that_was_saved(trace, tmp_path):
+    trace.save(tmp_path / "trace.tlens")
+    loaded = tl.load(tmp_path / "trace.tlens")
+    for site in (tl.module("stages.0"), tl.label("x")):
+        ours = trace.fork().do(site, tl.scale(0.5))
+        theirs = loaded.fork().do(site, tl.scale(0.5))
+        assert torch.equal(ours["output_1"].out, theirs["output_1"].out)

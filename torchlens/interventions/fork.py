@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
-from torchlens.capture.recording import EditRecord, Recording
+from torchlens.capture.recording import EditRecord, Recording, records_in
 from torchlens.errors import InterventionError, InvalidArgumentError, short
 from torchlens.interventions.actions import Action, as_action
 from torchlens.interventions.apply import chosen_outputs
 from torchlens.interventions.memory import Key
 from torchlens.interventions.replay import Hit, replay
 from torchlens.interventions.rewrite import shared
-from torchlens.interventions.sites import Label, Site
+from torchlens.interventions.sites import Label, ModuleOutput, Site
 from torchlens.trace.op import Layer, Op
+from torchlens.trace.parts import Module
 from torchlens.trace.trace import Trace
 
 EDITABLE = ("call", "input", "buffer", "constant")
@@ -180,11 +181,23 @@ def matching(trace: Trace, site: Site) -> list[tuple[Op, tuple[int, ...]]]:
 
 
 def _by_name(trace: Trace, site: Site) -> list[Op]:
-    """The ops of a site that is a label, looked up."""
-    part = trace[site.name] if isinstance(site, Label) and site.name in trace else None
-    if isinstance(part, Layer):
-        return part.ops
-    return [part] if isinstance(part, Op) else []
+    """The ops of a site that is one label or one module, looked up."""
+    if isinstance(site, Label) and site.name in trace:
+        part = trace[site.name]
+        return part.ops if isinstance(part, Layer) else [part] if isinstance(part, Op) else []
+    if isinstance(site, ModuleOutput) and site.address in trace:
+        part = trace[site.address]
+        return _returned(trace, part) if isinstance(part, Module) else []
+    return []
+
+
+def _returned(trace: Trace, module: Module) -> list[Op]:
+    """The ops whose results the calls of a module return, in execution order."""
+    steps: set[int] = set()
+    for record in (trace.recording.module_calls[call.index] for call in module.calls):
+        made = (r.index for _, r in records_in(record.output) if r.source == "op")
+        steps.update(step for step in made if record.first_op <= step < record.end_op)
+    return [trace.recorded_ops(step, step + 1)[0] for step in sorted(steps)]
 
 
 def as_site(site: Any) -> Site:

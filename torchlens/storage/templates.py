@@ -43,7 +43,7 @@ class Writer:
             return value
         if kind is float:
             return value if math.isfinite(value) else ["f", str(value)]
-        if kind is TensorRecord or isinstance(value, torch.Tensor):
+        if isinstance(value, (TensorRecord, torch.Tensor)):
             number = self._number(value)
             return None if number is None else ["r", number]
         plain = _written_plain(value)
