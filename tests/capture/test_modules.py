@@ -368,7 +368,7 @@ def test_modules_nested_as_deeply_as_python_allows() -> None:
         model = Nest(model)
     before = sys.getrecursionlimit()
     try:
-        sys.setrecursionlimit(len(inspect.stack(0)) + 3 * depth + 20)
+        sys.setrecursionlimit(len(inspect.stack(0)) + 4 * depth + 40)
         limit = sys.getrecursionlimit()
         wanted = model(torch.ones(2))
         trace = tl.trace(model, (torch.ones(2),))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from torchlens._torch_compat import storage_key
-from torchlens.capture.recording import Recording
+from torchlens.capture.recording import HeldNode, Recording
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
@@ -27,11 +27,22 @@ def saved_bytes(recording: Recording) -> dict[int, int | None]:
     visited: set[Any] = set()
     found: dict[int, int | None] = {}
     for step, call in enumerate(recording.calls):
-        if call.grad_fn is False:
+        if isinstance(call.grad_fn, HeldNode):
+            _pass_over(call.grad_fn.node, visited)
             found[step] = None
         elif call.grad_fn is not None:
             found[step] = _of_call(call.grad_fn, visited, counted)
     return found
+
+
+def _pass_over(node: Any, visited: set[Any]) -> None:
+    """Count the nodes behind ``node`` as visited without reading what they saved."""
+    queue = [node]
+    while queue:
+        current = queue.pop()
+        if current not in visited:
+            visited.add(current)
+            queue.extend(following for following, _ in current.next_functions if following is not None)
 
 
 def _of_call(node: Any, visited: set[Any], counted: set[int | None]) -> int | None:

@@ -31,6 +31,7 @@ from torchlens.capture.modules import ModuleStack, no_module
 from torchlens.capture.recording import (
     CallRecord,
     ConstantRecord,
+    HeldNode,
     ModuleCall,
     ReadRecord,
     Recording,
@@ -337,7 +338,7 @@ class Recorder(TorchFunctionMode):
     def _node(self, tensor: torch.Tensor) -> Any:
         if not self._keep_nodes or tensor.grad_fn is None:
             return None
-        return False if saved_tensor_hooks_active() else tensor.grad_fn
+        return HeldNode(tensor.grad_fn) if saved_tensor_hooks_active() else tensor.grad_fn
 
     def _register(self, tensor: torch.Tensor, step: int, slot: int, name: str) -> TensorRecord:
         record = TensorRecord("op", step, slot, ref(tensor), None, version_of(tensor))

@@ -113,6 +113,12 @@ class TensorRecord:
         return f"{self.source}[{self.index}].{self.slot}"
 
 
+class HeldNode(NamedTuple):
+    """An autograd node whose saved tensors belong to the user's own hooks: reading them would run these."""
+
+    node: Any
+
+
 class CallRecord(NamedTuple):
     """One recorded call.
 

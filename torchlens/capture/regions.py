@@ -72,11 +72,11 @@ def overlap(a: Region | None, b: Region | None) -> bool:
         terms.setdefault(step, [0, 0])[0] -= count - 1
     steps = sorted(terms, reverse=True)
     bounds = [(step, terms[step][0], terms[step][1]) for step in steps]
-    return _reachable(bounds, b.start - a.start, 1 - a.itemsize, b.itemsize - 1)
+    return _reachable(bounds, b.start - a.start, 1 - b.itemsize, a.itemsize - 1)
 
 
 def _reachable(bounds: list[tuple[int, int, int]], target: int, low: int, high: int) -> bool:
-    """Whether ``sum(c * step) - target`` can fall into ``[-high, -low]`` within the bounds of each c."""
+    """Whether ``target - sum(c * step)`` can fall into ``[low, high]`` within the bounds of each c."""
     reach: list[tuple[int, int]] = [(0, 0)]
     for step, lo, hi in reversed(bounds):
         reach.append((reach[-1][0] + step * lo, reach[-1][1] + step * hi))
