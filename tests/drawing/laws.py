@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
-from torchlens.drawing.layout.placed import Curve, Placed, PlacedNode, Rect
+from torchlens.drawing.layout.placed import Curve, Placed, PlacedEdge, PlacedNode, Rect, line_part, rect_of
 
 SLACK = 0.75
 
@@ -149,9 +150,42 @@ def check_flow(placed: Placed) -> None:
             assert a.x + a.width < b.x, f"{edge.edge} runs against the flow"
 
 
+def check_texts(placed: Placed) -> None:
+    """Texts of edges cover neither each other nor nodes nor titles; lines run only below plates."""
+    texts = [text for edge in placed.edges for text in edge.texts]
+    rects = [rect_of(text) for text in texts]
+    assert not overlapping(rects), "texts of edges overlap"
+    others = [node.rect for node in placed.nodes]
+    others += [box.title for box in placed.boxes]
+    others += [rect_of(text) for node in placed.nodes if not node.text_inside for text in node.texts]
+    others += [rect_of(stub.text) for stub in placed.stubs]
+    for rect in rects:
+        assert not any(overlap(rect, other) for other in others), "a text of an edge covers something"
+    for text, rect in zip(texts, rects, strict=True):
+        inner = Rect(rect.x + 0.5, rect.y + 0.5, rect.width - 1, rect.height - 1)
+        crossed = any(_crossed(inner, edge) for edge in placed.edges)
+        assert text.plate or not crossed, f"a line runs through {text.text!r}"
+
+
+def _crossed(rect: Rect, edge: PlacedEdge) -> bool:
+    curve = line_part(edge.curve, edge.arrow)
+    xs, ys = zip(*curve, strict=True)
+    if max(xs) < rect.x or min(xs) > rect.right or max(ys) < rect.y or min(ys) > rect.bottom:
+        return False
+    points = list(sample(curve, 12))
+    for (ax, ay), (bx, by) in itertools.pairwise(points):
+        steps = int(max(abs(bx - ax), abs(by - ay)) / 1.5) + 1
+        for k in range(steps + 1):
+            x, y = ax + (bx - ax) * k / steps, ay + (by - ay) * k / steps
+            if rect.x < x < rect.right and rect.y < y < rect.bottom:
+                return True
+    return False
+
+
 def check_all(placed: Placed) -> None:
     check_boxes(placed)
     check_nodes(placed)
     check_edges(placed)
+    check_texts(placed)
     if not placed.scene.wrap and all(node.node.column is None for node in placed.nodes):
         check_flow(placed)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torchlens.drawing.layout.engine import solve
 from torchlens.drawing.layout.flow import joined, tidy
 from torchlens.drawing.layout.frames import Frame, Room, frame_of
+from torchlens.drawing.layout.labels import room_for, texts_of
 from torchlens.drawing.layout.placed import Curve, Point
 from torchlens.drawing.layout.problem import BORDER, Problem, Solution, swing
 from torchlens.drawing.layout.tree import TOP, Routes, Tree
@@ -14,7 +16,9 @@ from torchlens.drawing.layout.wrap import wrapped
 from torchlens.drawing.scene import Scene
 
 RANK_GAP = 26.0
-LABEL_GAP = 36.0
+LABEL_GAP = 34.0
+LABEL_PAD = 17.0
+MOST_LABEL_ROOM = 140.0
 ITEM_GAP = 20.0
 
 
@@ -31,13 +35,18 @@ class Composition:
 
 
 def compose(
-    scene: Scene, tree: Tree, routes: Routes, rooms: list[Room], titles: dict[int, tuple[float, float]]
+    scene: Scene,
+    tree: Tree,
+    routes: Routes,
+    rooms: list[Room],
+    titles: dict[int, tuple[float, float]],
+    label_size: float,
 ) -> Composition:
     """Lay out all scopes; equal ones are solved once."""
     known: dict[Problem, Solution] = {}
     solutions: dict[int, Solution] = {}
     frames: dict[int, Frame] = {}
-    gap = LABEL_GAP if any(e.label or e.head or e.tail or e.count > 1 for e in scene.edges) else RANK_GAP
+    texts = _text_rooms(scene, routes, label_size)
     spine = _spine(tree) if scene.wrap and scene.direction != "leftright" else None
     for scope in tree.scopes_inside_out():
         graph = routes.graphs[scope]
@@ -48,7 +57,8 @@ def compose(
             for member in graph.members
         )
         sizes = len(graph.entries), len(graph.exits)
-        problem = Problem(items, tuple(graph.segments), *sizes, gap, ITEM_GAP)
+        beside = tuple((number, *room) for number, room in sorted(texts.get(scope, {}).items()))
+        problem = Problem(items, tuple(graph.segments), *sizes, RANK_GAP, ITEM_GAP, beside)
         if problem not in known:
             known[problem] = solve(problem)
         solutions[scope] = wrapped(problem, known[problem]) if scope == spine else known[problem]
@@ -57,6 +67,24 @@ def compose(
     corners, origins = _places(tree, routes, solutions, frames)
     top = solutions[TOP]
     return Composition(top.width, top.height, solutions, frames, corners, origins)
+
+
+def _text_rooms(scene: Scene, routes: Routes, size: float) -> dict[int, dict[int, tuple[float, float]]]:
+    """Return, by scope and segment, the room along the flow that texts need at its tail and head."""
+    rooms: dict[int, dict[int, tuple[float, float]]] = {}
+    for number, parts in routes.parts.items():
+        tail, label, head = texts_of(scene.edges[number])
+        ends = (tail, parts[0], False), (f"{head} {label}".strip(), parts[-1], True)
+        for text, (scope, segment), at_head in ends:
+            if not text:
+                continue
+            need = LABEL_GAP
+            if scene.direction == "leftright":
+                need = min(math.ceil(room_for(text, size)[0]) + LABEL_PAD, MOST_LABEL_ROOM)
+            known = rooms.setdefault(scope, {})
+            behind, before = known.get(segment, (0.0, 0.0))
+            known[segment] = (behind, max(before, need)) if at_head else (max(behind, need), before)
+    return rooms
 
 
 def _spine(tree: Tree) -> int:

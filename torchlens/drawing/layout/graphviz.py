@@ -69,9 +69,9 @@ def _source(layers: Layers) -> str:
     ports = [_ports(layers, vertex) for vertex in range(len(layers.width))]
     lines += [_node(v, *both) for v, both in enumerate(ports) if max(map(len, both)) > 1]
     for tail, links in enumerate(layers.down):
-        for head, here, there, _ in links:
+        for head, here, there, main in links:
             out, into = _end(ports[tail], here, "q"), _end(ports[head], there, "p")
-            lines.append(f"{tail}{out}:s->{head}{into}:n")
+            lines.append(f"{tail}{out}:s->{head}{into}:n[weight={9 if main else 1}]")
     return "\n".join([*lines, "}"])
 
 

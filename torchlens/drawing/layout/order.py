@@ -8,6 +8,8 @@ from torchlens.drawing.layout.layers import Layers, Link
 SWEEPS = 4
 DOT_VERTICES = 1200
 """Most vertices that ``dot`` gets; its time grows with their square."""
+MAIN = 5
+"""How much more a main line counts than another when it is crossed or bent."""
 
 
 def sort_rows(layers: Layers, columns: list[list[int]]) -> None:
@@ -56,11 +58,16 @@ def _in_flow_order(row: list[int], column_of: dict[int, list[int]]) -> None:
 def _mean(links: list[Link], place: dict[int, float], width: list[float], own: float) -> float:
     if not links:
         return own
-    return sum(place[v] + there / (width[v] + 1) for v, _, there, _ in links) / len(links)
+    total = weight = 0.0
+    for v, _, there, main in links:
+        pull = MAIN if main else 1.0
+        total += pull * (place[v] + there / (width[v] + 1))
+        weight += pull
+    return total / weight
 
 
 def crossings(layers: Layers) -> int:
-    """Count crossings between neighbouring layers with a binary indexed tree."""
+    """Count crossings between neighbouring layers with a binary indexed tree, main lines heavily."""
     total = 0
     for row, below in zip(layers.rows, layers.rows[1:], strict=False):
         if len(row) == len(below) == 1:
@@ -68,23 +75,24 @@ def crossings(layers: Layers) -> int:
         place = {v: k for k, v in enumerate(below)}
         heads = []
         for u in row:
-            links = sorted((here, place[v], there) for v, here, there, _ in layers.down[u])
-            heads += [(spot, there) for _, spot, there in links]
-        rank = {head: k for k, head in enumerate(sorted(set(heads)))}
-        total += _inversions([rank[head] for head in heads], len(rank))
+            links = sorted((here, place[v], there, main) for v, here, there, main in layers.down[u])
+            heads += [((spot, there), MAIN if main else 1) for _, spot, there, main in links]
+        rank = {head: k for k, head in enumerate(sorted({head for head, _ in heads}))}
+        total += _inversions([(rank[head], weight) for head, weight in heads], len(rank))
     return total
 
 
-def _inversions(values: list[int], size: int) -> int:
-    tree, total = [0] * (size + 1), 0
-    for seen, value in enumerate(values):
+def _inversions(values: list[tuple[int, int]], size: int) -> int:
+    tree, total, seen = [0] * (size + 1), 0, 0
+    for value, weight in values:
         k, before = value + 1, 0
         while k:
             before += tree[k]
             k &= k - 1
-        total += seen - before
+        total += weight * (seen - before)
+        seen += weight
         k = value + 1
         while k <= size:
-            tree[k] += 1
+            tree[k] += weight
             k += k & -k
     return total

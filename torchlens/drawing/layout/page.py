@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torchlens.drawing.layout.blocks import caption_block, header_block, legend_block
@@ -9,9 +10,9 @@ from torchlens.drawing.layout.compose import Composition, compose, edge_curve
 from torchlens.drawing.layout.flow import Flow
 from torchlens.drawing.layout.frames import Room, room_of
 from torchlens.drawing.layout.harmony import harmonise
-from torchlens.drawing.layout.labels import Taken, edge_texts
+from torchlens.drawing.layout.labels import Surroundings, edge_texts, texts_of
 from torchlens.drawing.layout.measure import Line, Measured, Sizer, beside, in_one_line, stacked
-from torchlens.drawing.layout.passing import Passing
+from torchlens.drawing.layout.passing import Passing, Taken, flat
 from torchlens.drawing.layout.placed import (
     Curve,
     Placed,
@@ -20,8 +21,12 @@ from torchlens.drawing.layout.placed import (
     PlacedEdge,
     PlacedNode,
     PlacedStub,
+    PlacedText,
     Point,
     Rect,
+    around_points,
+    line_part,
+    rect_of,
 )
 from torchlens.drawing.layout.stubs import Tags, choose, tags
 from torchlens.drawing.layout.tags import place_tags
@@ -102,7 +107,7 @@ def _draft(scene: Scene, theme: Theme) -> tuple[_Draft, int]:
     titles = {tree.nodes + k: sizer.title(box) for k, box in enumerate(scene.boxes)}
     sizes = {box: (wide, high) for box, (_, wide, high) in titles.items()}
     harmonise(scene, tree, routes, rooms, sizes)
-    composition = compose(scene, tree, routes, rooms, sizes)
+    composition = compose(scene, tree, routes, rooms, sizes, theme.label_size * sizer.scale)
     flow = Flow(scene.direction, composition.width, composition.height)
     draft = _Draft(scene, theme, sizer, tree, routes, tagged, measured, rooms, titles, composition, flow)
     return draft, len(chosen)
@@ -114,7 +119,7 @@ def _placed(
     nodes = tuple(_node(draft, number) for number in range(draft.tree.nodes))
     boxes = tuple(_box(draft, number) for number in _outside_in(draft))
     tag_marks = tuple(_tags(draft, nodes))
-    edges = _edges(draft, nodes, boxes)
+    edges = _edges(draft, nodes, boxes, tag_marks)
     height = draft.flow.y + draft.flow.size[1] + MARGIN
     return Placed(
         draft.scene,
@@ -178,26 +183,80 @@ def _edges(
     draft: _Draft,
     nodes: tuple[PlacedNode, ...],
     boxes: tuple[PlacedBox, ...],
+    marks: tuple[PlacedStub, ...],
 ) -> tuple[PlacedEdge, ...]:
-    lines = Passing()
     curves: dict[int, Curve] = {}
-    labelled = any(e.label or e.head or e.tail or e.count > 1 for e in draft.scene.edges)
+    looks: dict[int, tuple[str, float, tuple[Point, Point, Point]]] = {}
+    point, edges = draft.flow.point, draft.scene.edges
     for number in draft.routes.parts:
-        edge = draft.scene.edges[number]
-        curve = tuple(draft.flow.point(p) for p in edge_curve(draft.composition, draft.routes, number))
-        source, target = draft.tree.node_number[edge.source], draft.tree.node_number[edge.target]
+        curve = tuple(point(p) for p in edge_curve(draft.composition, draft.routes, number))
+        source, target = (draft.tree.node_number[end] for end in (edges[number].source, edges[number].target))
         curves[number] = _to_rects(curve, nodes[source].rect, nodes[target].rect)
-        if labelled:
-            lines.add(list(curves[number]), number)
-    taken = Taken([*(n.rect for n in nodes), *(b.title for b in boxes)]) if labelled else Taken()
-    edges = []
-    for number, curve in curves.items():
-        edge = draft.scene.edges[number]
-        texts = edge_texts(edge, curve, draft.theme, (taken, lines), draft.sizer.scale)
+        edge = edges[number]
         stroke = edge.stroke or (draft.theme.back_edge if edge.back else draft.theme.edge)
         width = edge.stroke_width * draft.theme.edge_width
-        edges.append(PlacedEdge(edge, curve, arrow_head(curve, width), stroke, width, texts))
-    return tuple(edges)
+        looks[number] = stroke, width, arrow_head(curves[number], width)
+    texts = _edge_texts(
+        draft, {n: (curve, looks[n][2]) for n, curve in curves.items()}, (nodes, boxes, marks)
+    )
+    placed = []
+    for number, curve in curves.items():
+        stroke, width, arrow = looks[number]
+        placed.append(PlacedEdge(edges[number], curve, arrow, stroke, width, texts.get(number, ())))
+    return tuple(placed)
+
+
+def _edge_texts(
+    draft: _Draft,
+    curves: dict[int, tuple[Curve, tuple[Point, Point, Point]]],
+    parts: tuple[tuple[PlacedNode, ...], tuple[PlacedBox, ...], tuple[PlacedStub, ...]],
+) -> dict[int, tuple[PlacedText, ...]]:
+    """Place the texts of all edges, or nothing at no cost where no edge has one."""
+    wanted = [number for number in curves if any(texts_of(draft.scene.edges[number]))]
+    if not wanted:
+        return {}
+    nodes, boxes, marks = parts
+    outside = [rect_of(text) for node in nodes if not node.text_inside for text in node.texts]
+    taken = Taken(
+        [
+            *(n.rect for n in nodes),
+            *(b.title for b in boxes),
+            *outside,
+            *(rect_of(mark.text) for mark in marks),
+            *(around_points(arrow) for _, arrow in curves.values()),
+        ]
+    )
+    lines = Passing()
+    flats = {number: flat(line_part(*curve)) for number, curve in curves.items()}
+    for number, line in flats.items():
+        lines.add(line, number)
+    frames = {}
+    for box in boxes:
+        lines.add_frame(box.rect)
+        frames[draft.tree.box_number[box.box.id]] = box
+    around = Surroundings(taken, lines, draft.theme, draft.sizer.scale)
+    return {
+        number: edge_texts(
+            draft.scene.edges[number], flats[number], number, around, _ground(draft, number, frames)
+        )
+        for number in wanted
+    }
+
+
+def _ground(draft: _Draft, number: int, frames: dict[int, PlacedBox]) -> Callable[[Point], str]:
+    """Return the function that tells the colour behind a point near an edge."""
+    edge, tree = draft.scene.edges[number], draft.tree
+    ways = (tree.way_up(tree.node_number[end]) for end in (edge.source, edge.target))
+    around = sorted({box for way in ways for box in way}, key=lambda box: -tree.depth[box])
+
+    def color(point: Point) -> str:
+        for box in around:
+            rect = frames[box].rect
+            if rect.x <= point[0] <= rect.right and rect.y <= point[1] <= rect.bottom:
+                return frames[box].box.fill
+        return draft.theme.background
+
+    return color
 
 
 def _to_rects(curve: Curve, source: Rect, target: Rect) -> Curve:

@@ -1,47 +1,111 @@
-"""Where lines pass, for keeping texts clear of them."""
+"""Where lines and frames pass, for keeping texts clear of them."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 
-from torchlens.drawing.layout.placed import Curve, Point
+from torchlens.drawing.layout.placed import Curve, Point, Rect
 
-CLEAR = 4.0
-_BUCKET = 24.0
-_STEPS = 20
+CELL = 96.0
+_BENT = 8
+"""Straight pieces that stand for one bent Bezier piece."""
 
-
-def point_at(curve: Curve, place: float) -> Point:
-    """Return the point at ``place`` (0 to the number of pieces) of a Bezier curve."""
-    piece = min(int(place), (len(curve) - 1) // 3 - 1)
-    t = place - piece
-    a, b, c, d = curve[3 * piece : 3 * piece + 4]
-    s = 1 - t
-    weights = s * s * s, 3 * s * s * t, 3 * s * t * t, t * t * t
-    x, y = (sum(w * p[k] for w, p in zip(weights, (a, b, c, d), strict=True)) for k in (0, 1))
-    return x, y
+_Stroke = tuple[float, float, float, float, int]
 
 
-@dataclass(slots=True)
+def flat(curve: Curve) -> list[Point]:
+    """Return the corners of a chain of straight strokes that follows a curve."""
+    points = [curve[0]]
+    for k in range(1, len(curve), 3):
+        a, (b, c, d) = points[-1], curve[k : k + 3]
+        if a[0] == b[0] == c[0] == d[0] or a[1] == b[1] == c[1] == d[1]:
+            points.append(d)
+            continue
+        for step in range(1, _BENT + 1):
+            t = step / _BENT
+            s = 1 - t
+            p, q, r, u = s * s * s, 3 * s * s * t, 3 * s * t * t, t * t * t
+            points.append(
+                (p * a[0] + q * b[0] + r * c[0] + u * d[0], p * a[1] + q * b[1] + r * c[1] + u * d[1])
+            )
+    return points
+
+
 class Passing:
-    """Places where lines pass, by height."""
+    """Strokes in a coarse grid; every stroke carries the number of its line."""
 
-    places: dict[int, list[tuple[float, float, int]]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self) -> None:
+        self._cells: dict[tuple[int, int], list[_Stroke]] = defaultdict(list)
 
-    def add(self, curve: list[Point], number: int) -> None:
+    def add(self, points: list[Point], number: int) -> None:
         """Remember a line."""
-        line = tuple(curve)
-        for step in range(_STEPS * ((len(curve) - 1) // 3) + 1):
-            x, y = point_at(line, step / _STEPS)
-            self.places[int(y // _BUCKET)].append((x, y, number))
+        (x0, y0), rest = points[0], points[1:]
+        for x1, y1 in rest:
+            stroke = x0, y0, x1, y1, number
+            for cell in cells(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)):
+                self._cells[cell].append(stroke)
+            x0, y0 = x1, y1
 
-    def near(self, corner: Point, size: tuple[float, float], reach: float = CLEAR) -> set[int]:
-        """Return the lines that pass through a rectangle, or within ``reach`` of it."""
-        (x, y), (width, height) = corner, size
-        return {
-            number
-            for bucket in range(int(y // _BUCKET) - 1, int((y + height) // _BUCKET) + 2)
-            for px, py, number in self.places.get(bucket, ())
-            if x - reach < px < x + width + reach and y - reach < py < y + height + reach
-        }
+    def add_frame(self, rect: Rect) -> None:
+        """Remember the outline of a box; all outlines count as one line."""
+        x0, y0, x1, y1 = rect.x, rect.y, rect.right, rect.bottom
+        self.add([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)], -1)
+
+    def through(self, rect: Rect) -> set[int]:
+        """Return the numbers of the lines that run through a rectangle."""
+        found: set[int] = set()
+        for cell in cells(rect.x, rect.y, rect.right, rect.bottom):
+            for stroke in self._cells.get(cell, ()):
+                if stroke[4] not in found and _meets(stroke, rect):
+                    found.add(stroke[4])
+        return found
+
+
+def cells(left: float, top: float, right: float, bottom: float) -> Iterator[tuple[int, int]]:
+    """Return the cells of the grid that an upright rectangle touches."""
+    columns = range(math.floor(left / CELL), math.floor(right / CELL) + 1)
+    for row in range(math.floor(top / CELL), math.floor(bottom / CELL) + 1):
+        for column in columns:
+            yield column, row
+
+
+def _meets(stroke: _Stroke, rect: Rect) -> bool:
+    """Tell whether a stroke touches a rectangle (clipped side by side, after Liang and Barsky)."""
+    x0, y0, x1, y1, _ = stroke
+    start, end = 0.0, 1.0
+    for step, low, high in (
+        (x1 - x0, rect.x - x0, rect.right - x0),
+        (y1 - y0, rect.y - y0, rect.bottom - y0),
+    ):
+        if step == 0:
+            if low > 0 or high < 0:
+                return False
+            continue
+        near, far = sorted((low / step, high / step))
+        start, end = max(start, near), min(end, far)
+    return start <= end
+
+
+class Taken:
+    """Rectangles in a coarse grid, for quick overlap checks."""
+
+    def __init__(self, rects: Iterable[Rect] = ()) -> None:
+        self._cells: dict[tuple[int, int], list[Rect]] = defaultdict(list)
+        for rect in rects:
+            self.add(rect)
+
+    def add(self, rect: Rect) -> None:
+        """Remember a rectangle."""
+        for cell in cells(rect.x, rect.y, rect.right, rect.bottom):
+            self._cells[cell].append(rect)
+
+    def overlaps(self, rect: Rect) -> bool:
+        """Tell whether a rectangle overlaps one that is remembered."""
+        x0, y0, x1, y1 = rect.x, rect.y, rect.right, rect.bottom
+        return any(
+            x0 < other.x + other.width and other.x < x1 and y0 < other.y + other.height and other.y < y1
+            for cell in cells(x0, y0, x1, y1)
+            for other in self._cells.get(cell, ())
+        )

@@ -5,10 +5,12 @@ Coordinates are points (1/72 inch) from the top left corner of the page.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from torchlens.drawing.scene import Motif, Scene, SceneBox, SceneEdge, SceneNode
+from torchlens.drawing.text import ASCENT, text_width
 from torchlens.drawing.themes import Theme
 
 Point = tuple[float, float]
@@ -42,9 +44,18 @@ class Rect:
         return self.x + self.width / 2, self.y + self.height / 2
 
 
+def around_points(points: Iterable[Point]) -> Rect:
+    """Return the smallest rectangle around some points."""
+    xs, ys = zip(*points, strict=True)
+    return Rect(min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys))
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """One line of text; ``y`` is its base line, ``anchor`` says which part of it stands at ``x``."""
+    """One line of text; ``y`` is its base line, ``anchor`` says which part of it stands at ``x``.
+
+    ``plate`` is the colour of a plate behind it, where lines would run through the text.
+    """
 
     text: str
     x: float
@@ -53,6 +64,22 @@ class PlacedText:
     ink: str
     bold: bool = False
     anchor: Anchor = "start"
+    plate: str | None = None
+
+
+def rect_of(text: PlacedText) -> Rect:
+    """Return the rectangle around the capitals of a text."""
+    wide = text_width(text.text, text.size, bold=text.bold)
+    left = text.x - {"start": 0.0, "middle": wide / 2, "end": wide}[text.anchor]
+    return Rect(left, text.y - ASCENT * text.size, wide, ASCENT * text.size)
+
+
+def plate_of(text: PlacedText) -> Rect:
+    """Return the plate behind a text that stands on a line."""
+    rect = rect_of(text)
+    return Rect(
+        round(rect.x - 1.5, 2), round(rect.y - 1.5, 2), round(rect.width + 3, 2), round(rect.height + 4, 2)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +117,16 @@ class PlacedEdge:
     stroke: str
     width: float
     texts: tuple[PlacedText, ...] = ()
+
+
+def line_part(curve: Curve, arrow: tuple[Point, Point, Point]) -> Curve:
+    """Return the visible line of an edge: its curve, ending inside the arrow head."""
+    tip, left, right = arrow
+    base = (left[0] + right[0]) / 2, (left[1] + right[1]) / 2
+    end = tip[0] + (base[0] - tip[0]) * 0.8, tip[1] + (base[1] - tip[1]) * 0.8
+    before = curve[-2]
+    moved = before[0] + end[0] - tip[0], before[1] + end[1] - tip[1]
+    return (*curve[:-2], moved, end)
 
 
 @dataclass(frozen=True, slots=True)

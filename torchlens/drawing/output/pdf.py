@@ -17,13 +17,14 @@ from torchlens.drawing.layout.placed import (
     PlacedText,
     Point,
     Rect,
+    line_part,
+    plate_of,
 )
 from torchlens.drawing.output.registry import writes
 from torchlens.drawing.output.shapes import (
     BOX_RADIUS,
     DASHES,
     RADIUS,
-    line_part,
     motif_ink,
     motif_lines,
     octagon,
@@ -118,6 +119,8 @@ class _Page:
         """Write one line of text; letters without a glyph come as the replacement sign."""
         wide = text_width(text.text, text.size, bold=text.bold)
         x = text.x - {"start": 0.0, "middle": wide / 2, "end": wide}[text.anchor]
+        if text.plate:
+            self.shape(plate_of(text), text.plate, None, 2)
         self.file.set_text_color(*_rgb(text.ink))
         for font, part in runs(text.text, bold=text.bold):
             self.file.set_font(font, size=text.size * self.scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchlens.drawing.layout.placed import Curve, Point, Rect
+from torchlens.drawing.layout.placed import Point, Rect
 from torchlens.drawing.scene import Motif
 from torchlens.drawing.themes import contrast, mix
 
@@ -26,16 +26,6 @@ def octagon(rect: Rect) -> list[Point]:
         (x0, y1 - cut),
         (x0, y0 + cut),
     ]
-
-
-def line_part(curve: Curve, arrow: tuple[Point, Point, Point]) -> Curve:
-    """Return the visible line of an edge: its curve, ending inside the arrow head."""
-    tip, left, right = arrow
-    base = (left[0] + right[0]) / 2, (left[1] + right[1]) / 2
-    end = tip[0] + (base[0] - tip[0]) * 0.8, tip[1] + (base[1] - tip[1]) * 0.8
-    before = curve[-2]
-    moved = before[0] + end[0] - tip[0], before[1] + end[1] - tip[1]
-    return (*curve[:-2], moved, end)
 
 
 def motif_ink(fill: str, ink: str) -> str:

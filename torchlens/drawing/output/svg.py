@@ -14,9 +14,11 @@ from torchlens.drawing.layout.placed import (
     PlacedNode,
     PlacedStub,
     PlacedText,
+    line_part,
+    plate_of,
 )
 from torchlens.drawing.output.registry import writes
-from torchlens.drawing.output.shapes import BOX_RADIUS, DASH, RADIUS, line_part, motif_ink, octagon
+from torchlens.drawing.output.shapes import BOX_RADIUS, DASH, RADIUS, motif_ink, octagon
 from torchlens.drawing.scene import ROOT, Motif
 from torchlens.drawing.text import FAMILY, clean
 
@@ -108,9 +110,16 @@ def _text(text: PlacedText) -> str:
     )
     style = f' class="{kind}"' if kind else ""
     return (
+        f"{_plate(text) if text.plate else ''}"
         f'<text x="{num(text.x)}" y="{num(text.y)}" font-size="{num(text.size)}"{style} '
         f'fill="{text.ink}">{xml(text.text)}</text>'
     )
+
+
+def _plate(text: PlacedText) -> str:
+    rect = plate_of(text)
+    place = f'x="{num(rect.x)}" y="{num(rect.y)}" width="{num(rect.width)}" height="{num(rect.height)}"'
+    return f'<rect {place} rx="2" fill="{text.plate}"/>'
 
 
 def _block(placed: Placed, name: str, block: PlacedBlock) -> list[str]:
