@@ -143,7 +143,7 @@ class Plan:
         "metadata",
         "name",
         "opened",
-        "special",
+        "simple", "special",
         "transparent",
         "watched",
         "writer",

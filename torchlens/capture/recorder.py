@@ -111,7 +111,7 @@ class Recorder(TorchFunctionMode):
         self._log: list[tuple[Any, ...]] = []
         self.steps = self._log.__len__
         self._plain = False
-        self._custom: CustomCall | None = None
+        self.custom: CustomCall | None = None
         self._loss: TensorRecord | None = None
 
     # -- life cycle ----------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Recorder(TorchFunctionMode):
     def __enter__(self) -> Recorder:
         if self.depth == 0:
             alone = function_mode_depth() == 0
-            self._plain = alone and self._keep is True and self._inspect is None
+            self._plain = alone and self._keep is True and self._inspect is None and self._edit is None
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -137,7 +137,7 @@ class Recorder(TorchFunctionMode):
         """Drop what only the run needed and the reference cycles among its parts."""
         if self._edit is not None:
             self._edit.release()
-        self.failed_with = self._custom = self._loss = None
+        self.failed_with = self.custom = self._loss = None
         self.recording = Recording(name="", class_name="")
         self.values = ValueStore([])
         self.sources = Sources(unknown=_no_source, records=[], keep=self.values.keep)
@@ -153,64 +153,99 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        # Written out in one body: this runs once per op, and each Python call would cost as much as
-        # a small kernel.
         plan = self._plans.get(func)
         if plan is None:
             plan = self._plans[func] = Plan(func)
-        if plan.special:
-            if not plan.contextual:
-                return self._special(func, plan, args, kwargs or {})
-            if plan.exposes:
-                self._leave(plan, args, sys._getframe(1))
-            note_context(self.recording.contexts, len(self._log), plan.draws, args, kwargs)
-        self.depth += 1
+        sources = self.sources
+        if kwargs or sources.writes or not (plan.simple and self._plain):
+            return self._record(func, plan, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+        # The rest is the common case written out: it runs once per op, and each Python call would cost
+        # as much as a small kernel.
+        self.depth = 1
         try:
-            sources, stack, log = self.sources, self.stack, self._log
-            seen = self._earlier_writes(args, kwargs) if sources.writes else ()
-            held_args = self._held(args)
-            held_kwargs = self._held_keywords(kwargs) if kwargs else _NO_KEYWORDS
-            writes = plan.writer is not None or (kwargs and ("out" in kwargs or "inplace" in kwargs))
-            targets = self._guard(plan, args, kwargs) if writes else None
-            versions = self._versions(args, kwargs) if plan.watched else None
+            known, stack, log, clock = sources.known, self.stack, self._log, self._clock
+            held: list[Any] = []
+            for value in args:
+                kind = value.__class__
+                if kind in PLAIN_TENSORS:
+                    record = known.get(id(value))
+                    if (
+                        record is None
+                        or not (record.kept is value or record.stands_for(value))
+                        or (record.version is not None and value._version != record.version)
+                    ):
+                        record = sources.find(value)
+                    held.append(record)
+                elif kind in SCALARS or (kind is tuple and _all_plain(value)):
+                    held.append(value)
+                else:
+                    held.append(template(value, sources.find))
             frame = sys._getframe(1)
             if frame.f_back is stack.boundary:
                 site: Site = (frame.f_code, frame.f_lasti)
             else:
                 site = stack.site(frame)
-            clock = self._clock
             start = clock()
             try:
-                out = func(*args, **kwargs) if kwargs else func(*args)
+                out = func(*args)
             except BaseException as error:
-                self._note_failure(error, func, plan, held_args, held_kwargs, start, site)
+                self._note_failure(error, func, plan, tuple(held), _NO_KEYWORDS, start, site)
                 raise
             end = clock()
-            if self._edit is not None:
-                out = self._edit(self, plan.name, held_args, held_kwargs, out, targets)
-            if (
-                self._plain
-                and targets is None
-                and versions is None
-                and out.__class__ is torch.Tensor
-                and transform_level() is None
-            ):
-                if out.requires_grad:
-                    record = TensorRecord("op", len(log), 0, ref(out), out.detach(), version_of(out))
-                    node = self._node(out) if self._keep_nodes else None
-                else:
-                    record = TensorRecord("op", len(log), 0, None, out, version_of(out))
-                    node = None
-                sources.known[id(out)] = record
-                self.records.append(record)
-                log.append(
-                    (func, plan.name, held_args, held_kwargs, record, (record,), start, end, site,
-                     stack.current, False, seen, node, False)
-                )  # fmt: skip
+            if out.__class__ is not torch.Tensor or transform_level() is not None:
+                call = (func, plan, tuple(held), _NO_KEYWORDS, start, end, site, ())
+                self._record_other(call, out, None, None)
                 return out
-            self._record_other(
-                (func, plan, held_args, held_kwargs, start, end, site, seen), out, targets, versions
-            )
+            node = None
+            try:
+                version = out._version
+            except RuntimeError:  # an inference tensor counts no writes
+                version = None
+            if out.requires_grad:
+                record = TensorRecord("op", len(log), 0, ref(out), out.detach(), version)
+                if self._keep_nodes:
+                    node = self._node(out)
+            else:
+                record = TensorRecord("op", len(log), 0, None, out, version)
+            known[id(out)] = record
+            self.records.append(record)
+            log.append(
+                (func, plan.name, tuple(held), _NO_KEYWORDS, record, (record,), start, end, site,
+                 stack.current, False, (), node, False)
+            )  # fmt: skip
+            return out
+        finally:
+            self.depth = 0
+
+    def _record(
+        self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
+        """Every other call: with keywords, writing, after writes, edited, keeping less, or no op at all."""
+        if plan.special:
+            if not plan.contextual:
+                return self._special(func, plan, args, kwargs, frame)
+            if plan.exposes:
+                self._leave(plan, args, frame)
+            note_context(self.recording.contexts, len(self._log), plan.draws, args, kwargs)
+        self.depth += 1
+        try:
+            seen = self._earlier_writes(args, kwargs) if self.sources.writes else ()
+            held = self._held(args)
+            named = self._held_keywords(kwargs) if kwargs else _NO_KEYWORDS
+            writes = plan.writer is not None or "out" in kwargs or "inplace" in kwargs
+            targets = self._guard(plan, args, kwargs) if writes else None
+            versions = self._versions(args, kwargs) if plan.watched else None
+            site = self.stack.site(frame)
+            start = self._clock()
+            try:
+                out = func(*args, **kwargs)
+            except BaseException as error:
+                self._note_failure(error, func, plan, held, named, start, site)
+                raise
+            end = self._clock()
+            if self._edit is not None:
+                out = self._edit(self, plan.name, held, named, out, targets)
+            self._record_other((func, plan, held, named, start, end, site, seen), out, targets, versions)
             return out
         finally:
             self.depth -= 1
@@ -240,7 +275,9 @@ class Recorder(TorchFunctionMode):
         if targets or versions is not None:
             self._after_write(targets or [], versions, outs, step)
 
-    def _special(self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _special(
+        self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
         """Calls that are no op of their own: metadata, aliases, functions whose inside is recorded."""
         if plan.opened is not None:
             with self:
@@ -248,7 +285,7 @@ class Recorder(TorchFunctionMode):
         self.depth += 1
         try:
             if plan.exposes:
-                self._leave(plan, args, sys._getframe(2))
+                self._leave(plan, args, frame)
             return func(*args, **kwargs) if plan.metadata else self._pass_on(func, plan, args, kwargs)
         finally:
             self.depth -= 1
@@ -262,23 +299,23 @@ class Recorder(TorchFunctionMode):
             name, given = around
             with self.own_work():
                 held = tuple(template(value, self.sources.find) for value in given)
-            self._custom = CustomCall(name, held, self.stack.current)
+            self.custom = CustomCall(name, held, self.stack.current)
 
     def custom_output(self, tensor: torch.Tensor) -> TensorRecord | None:
         """The record of a tensor that came out of the last custom function, recorded as one call."""
-        custom = self._custom
+        custom = self.custom
         return self._log_custom(tensor, custom) if custom and custom.call == self.stack.current else None
 
     def settle_custom(self, output: Any, call: int) -> bool:
         """At the end of a module call: whether its custom function made something of its output."""
-        custom, first = self._custom, len(self._log)
+        custom, first = self.custom, len(self._log)
         if custom is None or custom.call != call:
             return False
         with self.own_work():
             for _, tensor in tensors_in(output, "", enter_objects=False):
                 if self.sources.in_memory(tensor) is None:
                     self._log_custom(tensor, custom)
-        self._custom = None
+        self.custom = None
         return len(self._log) > first
 
     def _log_custom(self, tensor: torch.Tensor, custom: CustomCall) -> TensorRecord | None:
@@ -301,24 +338,8 @@ class Recorder(TorchFunctionMode):
 
     def _held(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with each tensor replaced by its record."""
-        known = self.sources.known
-        held: list[Any] = []
-        for value in args:
-            kind = value.__class__
-            if kind in PLAIN_TENSORS:
-                record = known.get(id(value))
-                if (
-                    record is None
-                    or not (record.kept is value or record.stands_for(value))
-                    or (record.version is not None and value._version != record.version)
-                ):
-                    record = self.sources.find(value)
-                held.append(record)
-            elif kind in SCALARS or (kind is tuple and _all_plain(value)):
-                held.append(value)
-            else:
-                held.append(template(value, self.sources.find))
-        return tuple(held)
+        find = self.sources.find
+        return tuple([template(value, find) for value in args])
 
     def _held_keywords(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         find = self.sources.find

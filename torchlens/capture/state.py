@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from torchlens._torch_compat import UninitializedTensorMixin, no_torch_function, storage_key
+from torchlens._torch_compat import UninitializedTensorMixin, no_torch_function, storage_key, version_of
 from torchlens.capture.modules import attributes, registered
 
 
@@ -45,6 +45,7 @@ class _Content(NamedTuple):
     tensor: torch.Tensor
     memory: torch.Tensor
     content: torch.Tensor
+    version: int | None
 
 
 class BufferState:
@@ -67,7 +68,9 @@ class BufferState:
                     self._slots.append((module, name, tensor))
                     if id(tensor) not in self.seen:
                         self.seen.add(id(tensor))
-                        self._contents.append(_Content(tensor, tensor.detach(), _copy(tensor)))
+                        self._contents.append(
+                            _Content(tensor, tensor.detach(), _copy(tensor), version_of(tensor))
+                        )
 
     def restore(self) -> None:
         """Put every buffer back, object and content."""
@@ -76,16 +79,18 @@ class BufferState:
                 held = attributes(module).get("_buffers")
                 if isinstance(held, dict) and held.get(name) is not tensor:
                     held[name] = tensor
-            for tensor, memory, content in self._contents:
+            for tensor, memory, content, version in self._contents:
                 if storage_key(tensor) != storage_key(memory) or tensor.shape != memory.shape:
                     tensor.data = memory
                 if not _equal(tensor, content):
-                    _assign(tensor, content)
+                    # A write that autograd did not notice (statistics of a norm) is taken back
+                    # unnoticed too, so that the output's graph stays usable.
+                    _assign(tensor.data if version_of(tensor) == version else tensor, content)
 
     def changed(self) -> list[torch.Tensor]:
         """The memory that :meth:`restore` is going to write."""
         with no_torch_function(), torch.no_grad():
-            return [memory for _, memory, content in self._contents if not _equal(memory, content)]
+            return [memory for _, memory, content, _ in self._contents if not _equal(memory, content)]
 
 
 def is_lazy(module: nn.Module) -> bool:
