@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,23 @@ FLAGS = (
     "--force-device-scale-factor=1",
     "--remote-debugging-pipe",
 )
-KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
+KEYS = {
+    "Enter": 13,
+    "Escape": 27,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+    "Tab": 9,
+}
 PATIENCE = 60.0
 
 
 def chromium() -> str | None:
     """The browser to use, if this machine has one."""
-    return os.environ.get("TORCHLENS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    return (
+        os.environ.get("TORCHLENS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    )
 
 
 def _pipe() -> tuple[int, int]:
@@ -141,7 +150,11 @@ class Page:
     def size(self, width: int, height: int) -> None:
         """Set the size of the window."""
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
 
     def dark(self, dark: bool) -> None:
@@ -173,7 +186,7 @@ class Page:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                if self.eval(expression):
+                if self.eval(f"!!({expression})"):
                     return
             except RuntimeError:
                 pass
@@ -199,12 +212,8 @@ class Page:
     def click(self, selector: str) -> None:
         """Click an element in its middle."""
         x, y = self._spot(selector)
-        mouse: Callable[[str], Any] = lambda kind: self.call(
-            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-        )
-        mouse("mouseMoved")
-        mouse("mousePressed")
-        mouse("mouseReleased")
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def press(self, key: str) -> None:
         """Press a key."""

@@ -19,6 +19,7 @@ export class Scene {
   readonly texts: EdgeText[];
   readonly area: Rect;
   private readonly sizer: Sizer;
+  private readonly known = new Map<number, Sized>();
 
   constructor(
     readonly page: Page,
@@ -59,7 +60,12 @@ export class Scene {
   }
 
   sized(item: number): Sized {
-    return this.sizer.node(item);
+    let sized = this.known.get(item);
+    if (!sized) {
+      sized = this.sizer.node(item);
+      this.known.set(item, sized);
+    }
+    return sized;
   }
 
   title(item: number): Line {
@@ -78,7 +84,8 @@ export class Scene {
 
   /** What an item is called by those who cannot see it. */
   name(item: number): string {
-    return this.page.rows(this.view, item).map(([, text]) => text).join(", ");
+    const lines = this.layout.boxes.has(item) ? [this.title(item)] : this.sized(item).lines;
+    return lines.map(({ text }) => text).join(" ");
   }
 
   /** Where a reader begins. */

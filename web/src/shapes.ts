@@ -29,7 +29,7 @@ export interface NodeParts {
 }
 
 /** The inside of a node's group, whose origin is its corner. */
-export function nodeParts(parts: NodeParts): SVGElement[] {
+export function nodeParts(parts: NodeParts): (SVGElement | string)[] {
   const { rect, paint, look, isGroup, detailed } = parts;
   const style = {
     fill: paint.fill,
@@ -37,11 +37,11 @@ export function nodeParts(parts: NodeParts): SVGElement[] {
     "stroke-width": paint.width,
     "stroke-dasharray": paint.dashed ? DASH : undefined,
   };
-  const found: SVGElement[] = [];
+  const found: (SVGElement | string)[] = [];
   if (isGroup) found.push(outline(look[4], rect, { ...style, transform: "translate(3 3)" }));
   found.push(outline(look[4], rect, { ...style, class: "face" }));
   if (look[5]) found.push(outline(look[4], rect, { fill: `url(#motif-${look[5]})`, stroke: "none" }));
-  if (detailed) found.push(...texts(parts));
+  if (detailed) found.push(...texts(parts).flatMap((text) => [text, " "]));
   if (isGroup && detailed) found.push(chip(rect.width - 1, 1, paint.stroke, paint.fill, true));
   return found;
 }

@@ -15,7 +15,7 @@ from torchlens.drawing.page.parts import Parts
 from torchlens.drawing.page.strings import RowSets, Strings
 from torchlens.drawing.page.tree import Group, Item, groups, tree_of
 from torchlens.drawing.page.view import Picture, picture_of
-from torchlens.drawing.plan import graph_of
+from torchlens.drawing.plan import graph_of, is_statistic
 from torchlens.drawing.settings import VIEWS, Settings
 from torchlens.drawing.views import TABLE
 from torchlens.errors import InvalidArgumentError
@@ -103,7 +103,7 @@ class _Data:
     def _view(self, name: str, settings: Settings | None) -> dict[str, Any] | None:
         if settings is None:
             return None
-        key = _Key(settings["rolled"], settings["show_orphans"], settings["show_buffers"])
+        key = self._key(settings)
         if key not in self.parts:
             graph = graph_of(self.trace, settings)
             by_pass = self.trace.is_recurrent and not evidence.passes_interleave(self.trace)
@@ -111,6 +111,14 @@ class _Data:
         picture = picture_of(self.parts[key], settings)
         first = begin(picture, settings)
         return self._encoded_view(name, picture, settings, key) | {"first": first}
+
+    def _key(self, settings: Settings) -> _Key:
+        """What tells one graph from another; settings that make no difference are left out."""
+        trace, buffers = self.trace, settings["show_buffers"]
+        if buffers == "meaningful" and not any(op.kind == "buffer" and is_statistic(op) for op in trace.ops):
+            buffers = "always"
+        orphans = settings["show_orphans"] and trace.completed and bool(trace._orphans)
+        return _Key(settings["rolled"], orphans, buffers)
 
     def _encoded_view(self, name: str, picture: Picture, settings: Settings, key: _Key) -> dict[str, Any]:
         number = {item: k for k, item in enumerate(picture.nodes)}

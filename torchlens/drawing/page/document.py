@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import zlib
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from torchlens.trace.trace import Trace
 
 BUNDLE = Path(__file__).parent / "bundle"
+PACK_FROM = 1_000_000
+"""Letters of JSON from which on it is packed."""
 _FACES = ((400, "Inter-Regular.ttf"), (600, "Inter-SemiBold.ttf"))
 
 
@@ -70,13 +73,21 @@ def document(title: str, data: dict[str, Any]) -> str:
             "<body>",
             '<div id="app"></div>',
             "<noscript>This page draws its picture with a script.</noscript>",
-            f'<script type="application/json" id="data">{as_json(data)}</script>',
+            _block(as_json(data)),
             f"<script>{script}</script>",
             "</body>",
             "</html>",
             "",
         ]
     )
+
+
+def _block(text: str) -> str:
+    """The element that holds the data; much of it travels packed."""
+    if len(text) <= PACK_FROM:
+        return f'<script type="application/json" id="data">{text}</script>'
+    packed = base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
+    return f'<script type="text/plain" id="data" data-packed="deflate">{packed}</script>'
 
 
 def as_json(data: Any) -> str:

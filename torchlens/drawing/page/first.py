@@ -75,7 +75,7 @@ def _scale(laid: dict[str, Any] | None) -> float:
     rects += [laid["boxes"][k : k + 5] for k in range(0, len(laid["boxes"]), 7)]
     width = max(x + wide for _, x, _, wide, _ in rects)
     height = max(y + high for _, _, y, _, high in rects)
-    return min(ROOM[0] / width, ROOM[1] / height)
+    return float(min(ROOM[0] / width, ROOM[1] / height))
 
 
 def _laid_out(picture: Picture, settings: Settings) -> dict[str, Any] | None:

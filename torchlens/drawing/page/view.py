@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torchlens.drawing import captions
 from torchlens.drawing.channels import Reading
@@ -62,9 +62,11 @@ def picture_of(parts: Parts, settings: Settings) -> Picture:
     units = [node.unit for node in parts.full.nodes]
     nodes: dict[Item, SceneNode] = dict(zip(units, made))
     for group, node in zip(parts.closed, made[len(units) :]):
-        nodes[group] = replace(node, rows=(*node.rows, *closing.sums(group)))
+        node.rows = (*node.rows, *closing.sums(group))
+        nodes[group] = node
     nodes |= {group: closing.made(group) for group in groups(parts.root) if group.kind in MADE}
-    nodes = {item: replace(node, id=str(number)) for number, (item, node) in enumerate(nodes.items())}
+    for number, node in enumerate(nodes.values()):
+        node.id = str(number)
     return Picture(
         parts.graph,
         parts.root,
