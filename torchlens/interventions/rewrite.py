@@ -130,8 +130,9 @@ def _returned(recording: Recording, outputs: list[torch.Tensor | None]) -> Any:
     """What the model returned, in the same containers, with the new tensors."""
     if all(value is None for value in outputs):
         return recording.output
-    tensors = [tensor for _, tensor in tensors_in(recording.output, "output")]
-    by_id = {id(old): new for old, new in zip(tensors, outputs) if new is not None}
+    tensors = dict(tensors_in(recording.output, "output"))
+    pairs = ((tensors.get(item.address), new) for item, new in zip(recording.outputs, outputs))
+    by_id = {id(old): new for old, new in pairs if old is not None and new is not None}
     return with_tensors(recording.output, by_id)
 
 

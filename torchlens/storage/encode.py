@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from torchlens.analysis.branch_rows import to_rows
 from torchlens.analysis.finite import Statuses
 from torchlens.capture.context import CallContext
+from torchlens.capture.facts import facts_of
 from torchlens.capture.recording import CallRecord, Failure, ModuleCall, Recording, TensorRecord
 from torchlens.storage import functions, names
 from torchlens.storage.places import PlaceWriter
-from torchlens.storage.records import RecordWriter, written_view
+from torchlens.storage.records import NO_VALUES, RecordWriter, written_view
 from torchlens.storage.regions import Regions
 from torchlens.storage.templates import Writer
 
@@ -145,9 +146,12 @@ class Encoder:
 
     # -- values beside the graph ---------------------------------------------------------------
 
-    def _tensor(self, value: torch.Tensor) -> int | None:
-        number = self.regions.add(value) if self.regions is not None else None
-        return number if isinstance(number, int) else None
+    def _tensor(self, value: torch.Tensor) -> int | str:
+        """Number of a tensor's value, or what there is to say of it."""
+        found = self.regions.add(value) if self.regions is not None else NO_VALUES
+        if isinstance(found, int):
+            return found
+        return f"<tensor {facts_of(value).shape} {names.name_of(value.dtype)}, not in the file: {found}>"
 
     def _output(self) -> tuple[Any, list[str]]:
         """What the model returned, and the types in it that come back as plainer ones."""

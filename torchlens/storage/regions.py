@@ -192,6 +192,8 @@ def _repeated(count: int, step: int) -> bool:
 
 def _once(value: torch.Tensor) -> torch.Tensor:
     """The part of a tensor that holds each element of an expanded dimension once."""
+    if 0 not in value.stride():
+        return value
     return value[tuple(slice(0, 1) if _repeated(n, s) else slice(None) for n, s in zip(*_sizes(value)))]
 
 

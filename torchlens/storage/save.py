@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import torch
 
+from torchlens._collector import rare_collections
 from torchlens._torch_compat import no_torch_function
 from torchlens.errors import InvalidArgumentError, SaveError, check_type, short
 from torchlens.storage.encode import Encoder
@@ -28,7 +29,7 @@ def save(trace: Trace, path: Any, *, values: bool = True) -> Path:
     """Write a trace to a file; see :meth:`torchlens.Trace.save`."""
     target = target_of(path)
     check_type(values, bool, argument="values", code="save_values_invalid", wanted="True or False")
-    with no_torch_function(), torch.no_grad(), replacing(target) as file:
+    with no_torch_function(), torch.no_grad(), rare_collections(), replacing(target) as file:
         write(trace, file, values=values)
     return target
 

@@ -26,7 +26,8 @@ _LONGEST_TEXT = 2000
 class Writer:
     """Turns arguments into JSON.
 
-    ``number`` names a tensor record or, in what the model returned, a tensor.  With ``objects`` the
+    ``number`` names a tensor record or, in what the model returned, a tensor; or says in words what it
+    is, if it is not stored.  With ``objects`` the
     attributes of plain objects are kept too, and ``restored`` collects the types that change.
     """
 
@@ -45,6 +46,9 @@ class Writer:
             return value if math.isfinite(value) else ["f", str(value)]
         if isinstance(value, (TensorRecord, torch.Tensor)):
             number = self._number(value)
+            if isinstance(number, str):
+                self.restored.add("Tensor")
+                return ["o", "Tensor", number]
             return None if number is None else ["r", number]
         plain = _written_plain(value)
         if plain is not None:
