@@ -137,13 +137,15 @@ class Plan:
     """How the recorder treats one function; made once per function."""
 
     __slots__ = (
+        "cast",
         "contextual",
         "draws",
         "exposes",
         "metadata",
         "name",
         "opened",
-        "simple", "special",
+        "simple",
+        "special",
         "transparent",
         "watched",
         "writer",
@@ -164,6 +166,8 @@ class Plan:
         self.exposes = self.name in LEAVING
         self.contextual = not self.special and (self.exposes or self.draws is not None or is_cast(self.name))
         self.special = self.special or self.contextual
+        self.cast = self.contextual and self.draws is None and not self.exposes
+        self.simple = self.writer is None and not self.watched and (self.cast or not self.special)
 
     @classmethod
     def opaque(cls, name: str) -> Plan:
@@ -172,6 +176,7 @@ class Plan:
         plan.name, plan.transparent, plan.metadata, plan.special = name, False, False, False
         plan.opened, plan.writer, plan.watched = None, None, False
         plan.draws, plan.contextual, plan.exposes = None, False, False
+        plan.cast, plan.simple = False, False
         return plan
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from types import FrameType
 from typing import Any
 
@@ -118,7 +118,12 @@ class ModuleStack:
     """Which module calls are open in the traced thread, kept by torch's global module hooks."""
 
     def __init__(
-        self, *, index: dict[int, int], enter: Callable[[nn.Module], int], ops: Callable[[], int]
+        self,
+        *,
+        index: dict[int, int],
+        enter: Callable[[nn.Module], int],
+        log: Sized,
+        writes: Sized = (),
     ) -> None:
         self.calls: list[ModuleCall] = []
         self.current = -1
@@ -128,7 +133,8 @@ class ModuleStack:
         self._stack: list[tuple[int, FrameType | None, FrameType | None]] = []
         self._index = index
         self._enter = enter
-        self._ops = ops
+        self._log = log
+        self._writes = writes
         self._thread = threading.get_ident()
         self._handles: list[Any] = []
 
@@ -171,7 +177,7 @@ class ModuleStack:
 
     def _close(self, position: int, *, failed: bool) -> ModuleCall:
         call = self.calls[position]
-        call.end_op = self._ops()
+        call.end_op = len(self._log)
         call.failed = call.failed or failed
         return call
 
@@ -184,9 +190,9 @@ class ModuleStack:
         if index is None:
             index = self._enter(module)
         site = self.site(_caller(outer))
-        if self.on_enter is not None:
+        if self._writes and self.on_enter is not None:
             self.on_enter(args)
-        self.calls.append(ModuleCall(index, self.current, site, self._ops()))
+        self.calls.append(ModuleCall(index, self.current, site, len(self._log)))
         self.current = len(self.calls) - 1
         self.boundary = frame
         self._stack.append((self.current, frame, outer))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -26,7 +26,7 @@ def wanted(setting: bool | None, stream: TextIO) -> bool:
 
 @contextmanager
 def progress(
-    ops: Callable[[], int], *, setting: bool | None, stream: TextIO | None = None, delay: float = DELAY
+    ops: Sized, *, setting: bool | None, stream: TextIO | None = None, delay: float = DELAY
 ) -> Iterator[None]:
     """Show the number of recorded ops while the body runs; a thread reads it, the run is not slowed."""
     out = stream if stream is not None else sys.stderr
@@ -43,12 +43,12 @@ def progress(
         worker.join()
 
 
-def _report(ops: Callable[[], int], stop: threading.Event, out: TextIO, delay: float) -> None:
+def _report(ops: Sized, stop: threading.Event, out: TextIO, delay: float) -> None:
     start = time.perf_counter()
     if stop.wait(delay):
         return
     while True:
-        out.write(f"\rtorchlens: {ops():,} ops, {time.perf_counter() - start:.1f} s ")
+        out.write(f"\rtorchlens: {len(ops):,} ops, {time.perf_counter() - start:.1f} s ")
         out.flush()
         if stop.wait(INTERVAL):
             break

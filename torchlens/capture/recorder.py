@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from torchlens._torch_compat import (
     UninitializedTensorMixin,
+    any_autocast_enabled,
     function_mode_depth,
     no_torch_function,
     saved_tensor_hooks_active,
@@ -95,9 +96,9 @@ class Recorder(TorchFunctionMode):
         self.recording = recording
         self.records: list[TensorRecord] = []
         self.values = ValueStore(self.records)
-        self.sources = Sources(unknown=self.constant, records=self.records, keep=self.values.keep)
+        self.sources = Sources(unknown=self.constant, records=self.records, values=self.values)
         self.sources.custom = self.custom_output
-        self.stack = ModuleStack(index={}, enter=no_module, ops=int)
+        self.stack = ModuleStack(index={}, enter=no_module, log=())
         self.depth = 0
         self.failed_call: int | None = None
         self.failed_with: BaseException | None = None
@@ -109,7 +110,6 @@ class Recorder(TorchFunctionMode):
         self._inspect = inspect
         self._plans: dict[Any, Plan] = {}
         self._log: list[tuple[Any, ...]] = []
-        self.steps = self._log.__len__
         self._plain = False
         self.custom: CustomCall | None = None
         self._loss: TensorRecord | None = None
@@ -140,8 +140,13 @@ class Recorder(TorchFunctionMode):
         self.failed_with = self.custom = self._loss = None
         self.recording = Recording(name="", class_name="")
         self.values = ValueStore([])
-        self.sources = Sources(unknown=_no_source, records=[], keep=self.values.keep)
-        self.stack = ModuleStack(index={}, enter=no_module, ops=int)
+        self.sources = Sources(unknown=_no_source, records=[], values=self.values)
+        self.stack = ModuleStack(index={}, enter=no_module, log=())
+
+    @property
+    def log(self) -> Sized:
+        """The calls recorded so far."""
+        return self._log
 
     @property
     def step(self) -> int:
@@ -157,7 +162,12 @@ class Recorder(TorchFunctionMode):
         if plan is None:
             plan = self._plans[func] = Plan(func)
         sources = self.sources
-        if kwargs or sources.writes or not (plan.simple and self._plain):
+        if (
+            kwargs
+            or sources.writes
+            or not (plan.simple and self._plain)
+            or (plan.cast and any_autocast_enabled())
+        ):
             return self._record(func, plan, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
         # The rest is the common case written out: it runs once per op, and each Python call would cost
         # as much as a small kernel.

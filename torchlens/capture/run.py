@@ -27,6 +27,7 @@ from torchlens.capture.recording import (
     Audit,
     Failure,
     InputRecord,
+    ModuleCall,
     OutputRecord,
     Recording,
     TensorRecord,
@@ -115,7 +116,12 @@ class _Run:
         live = (item.record.live() for item in self.recording.params)
         self.clock = options.clock or clock_for(tensor for tensor in live if tensor is not None)
         self.recorder.use_clock(self.clock.now)
-        self.stack = ModuleStack(index=self.table.index, enter=self._enter, ops=self.recorder.steps)
+        self.stack = ModuleStack(
+            index=self.table.index,
+            enter=self._enter,
+            log=self.recorder.log,
+            writes=self.recorder.sources.writes,
+        )
         self.stack.calls = self.recording.module_calls
         self.stack.on_enter, self.stack.on_exit = self._renew, self._on_exit
         self.recorder.stack = self.stack
@@ -169,7 +175,7 @@ class _Run:
         self.stance.ensure()
         try:
             with ExitStack() as contexts:
-                contexts.enter_context(progress(self.recorder.steps, setting=self.options.progress))
+                contexts.enter_context(progress(self.recorder.log, setting=self.options.progress))
                 for context in (self.options.mode, self.recorder, audit):
                     if context is not None:
                         contexts.enter_context(context)
@@ -244,26 +250,38 @@ class _Run:
 
     def _on_exit(self, position: int, module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
         """Close a module call; what is returned takes the place of its output."""
-        call = self.recording.module_calls[position]
-        if self.recorder.settle_custom(output, position):
-            call.end_op = self.recorder.step
+        call, recorder = self.recording.module_calls[position], self.recorder
+        if recorder.custom is not None and recorder.settle_custom(output, position):
+            call.end_op = recorder.step
         unseen = call.end_op == call.first_op and self._is_opaque(module, output)
         if unseen:
             call.opaque = True
             name = self.recording.modules[call.module].class_name
-            self.recorder.record_opaque(name, args, kwargs, output, position)
-            call.end_op = self.recorder.step
+            recorder.record_opaque(name, args, kwargs, output, position)
+            call.end_op = recorder.step
+        edited = output
+        if self.options.edit is not None:
+            edited = self.options.edit.returned(recorder, call, output)
+        call.inputs = self._given(call, args, kwargs)
+        self._renew(edited)
+        if edited.__class__ is torch.Tensor:
+            call.output = recorder.sources.peek(edited)
+        else:
+            call.output = template(edited, recorder.sources.peek)
+        return edited if edited is not output else None
+
+    def _given(self, call: ModuleCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The arguments of a module call, with the records that stood for tensors when it began."""
+        if not self.recorder.sources.writes:
+            peek = self.recorder.sources.peek
+            if len(args) == 1 and not kwargs and args[0].__class__ is torch.Tensor:
+                return ((peek(args[0]),), {})
+            return (template(args, peek), template(kwargs, peek) if kwargs else {})
 
         def before(tensor: torch.Tensor) -> TensorRecord | None:
             return self.recorder.known_before(tensor, call.first_op)
 
-        edited = output
-        if self.options.edit is not None:
-            edited = self.options.edit.returned(self.recorder, call, output)
-        call.inputs = (template(args, before), template(kwargs, before) if kwargs else {})
-        self._renew(edited)
-        call.output = template(edited, self.recorder.sources.peek)
-        return edited if edited is not output else None
+        return (template(args, before), template(kwargs, before) if kwargs else {})
 
     def _renew(self, value: Any) -> None:
         """Note the present content of tensors that were written through another alias."""

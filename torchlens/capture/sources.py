@@ -26,6 +26,7 @@ from torchlens._torch_compat import (
 from torchlens.capture.facts import facts_of
 from torchlens.capture.recording import TensorRecord
 from torchlens.capture.regions import Region, covers, overlap, region_of
+from torchlens.capture.values import ValueStore
 
 GRAPH_STEPS = 64
 """How far the autograd graph is followed from an unknown tensor to a known one."""
@@ -42,7 +43,7 @@ class Sources:
         *,
         unknown: Callable[[torch.Tensor], TensorRecord],
         records: list[TensorRecord],
-        keep: Callable[[TensorRecord, torch.Tensor], None],
+        values: ValueStore,
     ) -> None:
         self.known: dict[int, TensorRecord] = {}
         self.writes: dict[int, list[Write]] = {}
@@ -50,7 +51,7 @@ class Sources:
         self.custom: Callable[[torch.Tensor], TensorRecord | None] = lambda tensor: None
         self._by_storage: dict[int, list[TensorRecord]] = {}
         self._by_node: dict[Any, TensorRecord] = {}
-        self._keep = keep
+        self._values = values
         self._exposed: dict[int, tuple[int, int]] = {}
         self._same_memory: dict[int, int] = {}
         self._order = records
@@ -71,7 +72,7 @@ class Sources:
             made.kept, made.version, made.facts = record.kept, record.version, record.facts
             made.history, made.stamp, made.lost = record.history, record.stamp, record.lost
         elif record.kept is not None or record.lost is not None:
-            self._keep(made, tensor)
+            self._values.keep(made, tensor)
         else:
             made.facts = facts_of(tensor)
         self.known[id(tensor)] = made
@@ -204,6 +205,7 @@ class Sources:
         for known, (start, stop) in self._exposed.items():
             if start <= place < stop:
                 self._same_memory[key] = known
+                self._values.expose(tensor)
                 self.hold(tensor)
                 return
 
