@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types unit docs benchmarks clean
+.PHONY: demo test test-web lint types unit docs benchmarks clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,12 @@ types: $(READY)
 
 unit: $(READY)
 	$(BIN)/python -m pytest
+
+# The interactive page; the only target that needs more: Node 20 or newer, and Chromium (web/install-browser.sh).
+test-web: $(READY)
+	cd web && npm ci --no-audit --no-fund --ignore-scripts && npm run check && npm test
+	cd web && node build.mjs build && diff -r build ../torchlens/drawing/page/bundle
+	TORCHLENS_WEB=1 $(BIN)/python -m pytest tests/web
 
 benchmarks: $(READY)
 	$(BIN)/python benchmarks/capture.py
