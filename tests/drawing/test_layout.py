@@ -308,3 +308,49 @@ def test_an_input_read_everywhere_in_a_huge_loop_does_not_hang() -> None:
     assert len(placed.nodes) == 5001
     assert json.dumps(placed.width)
     laws.check_nodes(placed)
+
+
+@pytest.mark.parametrize("direction", ["topdown", "leftright"])
+def test_a_wide_graph_starts_on_the_first_screen(direction: str) -> None:
+    scene = Scene("fan", direction=direction)  # type: ignore[arg-type]
+    scene.nodes = [SceneNode(name, (Row(name, "title"),)) for name in ("x", "stem")]
+    scene.edges = [SceneEdge("x", "stem")]
+    for k in range(40):
+        scene.nodes.append(SceneNode(f"n{k}", (Row("linear · layer", "title"),)))
+        scene.edges.append(SceneEdge("stem", f"n{k}"))
+    placed = lay_out(scene)
+    laws.check_all(placed)
+    first = placed.nodes[0].rect
+    assert max(placed.width, placed.height) > 1500
+    assert first.right < 1000
+    assert first.bottom < 650
+
+
+def test_lines_of_a_chain_through_boxes_are_straight() -> None:
+    placed = lay_out(samples.gpt(blocks=3))
+    names = "ln_1 c_attn back reshape c_proj add1 ln_2".split()
+    chain = [f"h.1.{name}" for name in names]
+    found = [e for e in placed.edges if e.edge.source in chain and e.edge.target in chain]
+    found = [e for e in found if chain.index(e.edge.target) == chain.index(e.edge.source) + 1]
+    assert len(found) == 4
+    assert all(len({x for x, _ in edge.curve}) == 1 for edge in found)
+
+
+def test_skip_lines_pass_close_by() -> None:
+    placed = lay_out(samples.gpt(blocks=1, direction="leftright"))
+    box = next(b.rect for b in placed.boxes if b.box.id == "h.0.attn")
+    outer = next(b.rect for b in placed.boxes if b.box.id == "h.0")
+    skip = next(e for e in placed.edges if e.edge.target == "h.0.add1" and e.edge.source == "drop")
+    far = max(abs(y - box.center[1]) for _, y in skip.curve)
+    assert far < box.height / 2 + 20
+    assert outer.height < box.height + 80
+
+
+def test_texts_on_lines_have_a_plate_of_what_lies_behind() -> None:
+    nodes = [SceneNode(name, (Row(name, "title"),), column=0, scope="b") for name in ("one", "two")]
+    scene = Scene("flat", nodes=nodes, edges=[SceneEdge("one", "two", label="a long text of an edge")])
+    scene.boxes = [SceneBox("b", (Row("b", "title"),), fill="#ABCDEF")]
+    placed = lay_out(scene)
+    laws.check_texts(placed)
+    (text,) = placed.edges[0].texts
+    assert text.plate in (None, "#ABCDEF")

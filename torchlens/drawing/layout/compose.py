@@ -19,6 +19,8 @@ RANK_GAP = 26.0
 LABEL_GAP = 34.0
 LABEL_PAD = 17.0
 MOST_LABEL_ROOM = 140.0
+REACH = (900.0, 400.0)
+"""How far across the flow a picture may start, topdown and leftright: within the first screen."""
 ITEM_GAP = 20.0
 
 
@@ -58,7 +60,8 @@ def compose(
         )
         sizes = len(graph.entries), len(graph.exits)
         beside = tuple((number, *room) for number, room in sorted(texts.get(scope, {}).items()))
-        problem = Problem(items, tuple(graph.segments), *sizes, RANK_GAP, ITEM_GAP, beside)
+        reach = REACH[scene.direction == "leftright"] if scope == TOP else math.inf
+        problem = Problem(items, tuple(graph.segments), *sizes, RANK_GAP, ITEM_GAP, beside, reach)
         if problem not in known:
             known[problem] = solve(problem)
         solutions[scope] = wrapped(problem, known[problem]) if scope == spine else known[problem]

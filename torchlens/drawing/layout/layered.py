@@ -10,7 +10,7 @@ import math
 
 from torchlens.drawing.layout.coordinates import assign_x
 from torchlens.drawing.layout.layers import Layers, columns_of, layers_of
-from torchlens.drawing.layout.order import sort_rows
+from torchlens.drawing.layout.order import MAIN, orders
 from torchlens.drawing.layout.placed import Point
 from torchlens.drawing.layout.problem import (
     BORDER,
@@ -27,14 +27,16 @@ BEND_GAP = 9.0
 BORDER_GAP = 13.0
 """Length of straight lines between a border and the first or last items."""
 BORDER_SWING = 20.0
+CROSSING = 50.0
+"""How many points of detour a crossing is worth."""
 
 
 def solve(problem: Problem, ranking: Ranking) -> Solution:
     """Lay out one scope; curves of segments that do not run forward stay empty."""
     columns = columns_of(problem, ranking)
     layers = layers_of(problem, ranking, columns)
-    sort_rows(layers, columns)
-    x = _on_whole_points(problem, layers, assign_x(layers, problem.item_gap, BEND_GAP))
+    x = _on_whole_points(problem, layers, _best_places(layers, columns, problem.item_gap))
+    _within_reach(layers, x, problem.reach)
     rows = _rows_y(problem, ranking, layers, x)
     count, first_exit = len(problem.items), len(problem.items) + problem.entries
     solution = Solution(
@@ -54,6 +56,30 @@ def solve(problem: Problem, ranking: Ranking) -> Solution:
     return solution
 
 
+def _best_places(layers: Layers, columns: list[list[int]], gap: float) -> list[float]:
+    """Place the vertices across the flow, in the order that makes lines short, straight and untangled."""
+    best: tuple[float, list[list[int]], list[float]] | None = None
+    found = orders(layers, columns)
+    for crossed, rows in found:
+        layers.rows = rows
+        x = assign_x(layers, gap, BEND_GAP)
+        cost = CROSSING * crossed + (_sideways(layers, x) if len(found) > 1 else 0.0)
+        if best is None or cost < best[0]:
+            best = cost, rows, x
+    assert best is not None
+    layers.rows = best[1]
+    return best[2]
+
+
+def _sideways(layers: Layers, x: list[float]) -> float:
+    """Return how far all lines go across the flow, main lines counted heavily."""
+    return sum(
+        (MAIN if main else 1) * abs(x[v] + here - x[other] - there)
+        for v, links in enumerate(layers.down)
+        for other, here, there, main in links
+    )
+
+
 def _on_whole_points(problem: Problem, layers: Layers, x: list[float]) -> list[float]:
     """Start at 0 and put every port on a whole point, so that lines between aligned ports are straight."""
     left = min((a - wide / 2 for a, wide in zip(x, layers.width, strict=True)), default=0.0)
@@ -66,6 +92,20 @@ def _on_whole_points(problem: Problem, layers: Layers, x: list[float]) -> list[f
             port = ports[0] - wide / 2 if ports else 0.0
         places.append(math.floor(middle - left + port + 0.5) - port)
     return places
+
+
+def _within_reach(layers: Layers, x: list[float], reach: float) -> None:
+    """Move the first layers, as far as they are narrow, so that the start stands within reach."""
+    shift = 0.0
+    for number, row in enumerate(layers.rows):
+        left = min((x[v] - layers.width[v] / 2 for v in row), default=0.0)
+        right = max((x[v] + layers.width[v] / 2 for v in row), default=0.0)
+        if number == 0:
+            shift = float(math.ceil(max(0.0, right - reach)))
+        if not shift or left < shift:
+            return
+        for v in row:
+            x[v] -= shift
 
 
 def _rows_y(problem: Problem, ranking: Ranking, layers: Layers, x: list[float]) -> list[tuple[float, float]]:

@@ -12,14 +12,17 @@ MAIN = 5
 """How much more a main line counts than another when it is crossed or bent."""
 
 
-def sort_rows(layers: Layers, columns: list[list[int]]) -> None:
-    """Order every layer so that few lines cross; the items of a column stay in flow order."""
+def orders(layers: Layers, columns: list[list[int]]) -> list[tuple[int, list[list[int]]]]:
+    """Return orders of the layers with few crossings, each with its count of them.
+
+    The items of a column stay in flow order.
+    """
     fewest = _sweep(layers, columns)
-    if not fewest or columns or len(layers.width) > DOT_VERTICES:
-        return
-    own, layers.rows = layers.rows, graphviz.ordered(layers)
-    if crossings(layers) >= fewest:
-        layers.rows = own
+    found = [(fewest, layers.rows)]
+    if fewest and not columns and len(layers.width) <= DOT_VERTICES:
+        layers.rows = graphviz.ordered(layers)
+        found.append((crossings(layers), layers.rows))
+    return found
 
 
 def _sweep(layers: Layers, columns: list[list[int]]) -> int:

@@ -7,6 +7,7 @@ swapped and tested alone.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torchlens.drawing.layout.placed import Point
@@ -40,7 +41,7 @@ class Problem:
     """Items and segments of one scope, with the number of ports on its own border.
 
     ``texts`` lists ``(segment, room at its tail, room at its head)`` for segments with text beside them;
-    the rooms are lengths along the flow.
+    the rooms are lengths along the flow.  The start stands within ``reach`` points across the flow.
     """
 
     items: tuple[Item, ...]
@@ -50,6 +51,7 @@ class Problem:
     rank_gap: float
     item_gap: float
     texts: tuple[tuple[int, float, float], ...] = ()
+    reach: float = math.inf
 
 
 @dataclass(slots=True)

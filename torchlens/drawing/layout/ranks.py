@@ -58,7 +58,9 @@ def rank(problem: Problem) -> Ranking:
     levels, below = _levels(order, pairs, groups)
     depths = [levels[group] for group in groups]
     _pull_down(order, pairs, levels, below)
-    return Ranking(tuple(levels[g] for g in groups), tuple(kinds), _main(problem, kinds, depths))
+    ahead = _ahead(order, below, len(groups))
+    main = _main(problem, kinds, depths, [ahead[group] for group in groups])
+    return Ranking(tuple(levels[g] for g in groups), tuple(kinds), main)
 
 
 def _columns(problem: Problem) -> list[int]:
@@ -148,18 +150,42 @@ def _pull_down(
             level[group] = min(level[head] for head in below[group]) - 1
 
 
-def _main(problem: Problem, kinds: list[Kind], depths: list[int]) -> tuple[bool, ...]:
-    """Mark the segment from the deepest tail of every head, unless two tails are equally deep."""
-    best: dict[tuple[int, int], tuple[int, int, bool]] = {}
-    for number, segment in enumerate(problem.segments):
-        if kinds[number] != "forward":
-            continue
+def _ahead(order: list[int], below: dict[int, list[int]], count: int) -> list[int]:
+    """Return the length of the longest chain under every group."""
+    ahead = [0] * count
+    for group in reversed(order):
+        if below[group]:
+            ahead[group] = 1 + max(ahead[head] for head in below[group])
+    return ahead
+
+
+def _main(problem: Problem, kinds: list[Kind], depths: list[int], ahead: list[int]) -> tuple[bool, ...]:
+    """Mark the segment from the deepest tail of every head, unless two tails are equally deep.
+
+    Of several such segments from one tail, the one that starts the longest chain is left, if any.
+    """
+    forward = [number for number, kind in enumerate(kinds) if kind == "forward"]
+    heads: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for number in forward:
+        segment = problem.segments[number]
         key = segment.head if segment.head[0] == BORDER else (segment.head[0], 0)
-        depth = -1 if segment.tail[0] == BORDER else depths[segment.tail[0]]
-        deepest, _, _ = best.get(key, (-2, -1, False))
-        if depth > deepest:
-            best[key] = (depth, number, True)
-        elif depth == deepest:
-            best[key] = (depth, number, False)
-    chosen = {number for _, number, alone in best.values() if alone}
+        heads[key].append((-1 if segment.tail[0] == BORDER else depths[segment.tail[0]], number))
+    tails: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for number in _leaders(heads):
+        segment = problem.segments[number]
+        key = segment.tail if segment.tail[0] == BORDER else (segment.tail[0], 0)
+        tails[key].append((-1 if segment.head[0] == BORDER else ahead[segment.head[0]], number))
+    longest = _leaders(tails)
+    ties = {number for rivals in tails.values() for _, number in rivals if _tied(rivals)}
+    chosen = longest | ties
     return tuple(number in chosen for number in range(len(problem.segments)))
+
+
+def _leaders(rivals: dict[tuple[int, int], list[tuple[int, int]]]) -> set[int]:
+    """Return the number of the entry with the largest value under every key, where there is one."""
+    return {max(entries)[1] for entries in rivals.values() if not _tied(entries)}
+
+
+def _tied(entries: list[tuple[int, int]]) -> bool:
+    most = max(entries)[0]
+    return sum(1 for value, _ in entries if value == most) > 1

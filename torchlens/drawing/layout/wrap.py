@@ -16,17 +16,19 @@ TALL = 3.0
 ASPECT = 1.3
 GUTTER = 34.0
 TURN = 14.0
-LINE_COST = 60.0
+WINDOW = 0.15
+"""Share of a column's height within which the place with the fewest lines is chosen for its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A stretch of the flow and how far it moves."""
+    """A stretch of the flow, how far it moves, and where it then ends on the right."""
 
     top: float
     bottom: float
     dx: float
     dy: float
+    right: float
 
     def move(self, point: Point) -> Point:
         """Move a point with its column."""
@@ -40,57 +42,78 @@ def wrapped(problem: Problem, solution: Solution) -> Solution:
     cuts = _cuts(problem, solution)
     if not cuts:
         return solution
-    lines = {cut: sum(1 for curve in solution.curves if _crosses(curve, cut)) for cut in cuts}
-    columns = _columns(solution, cuts, max(lines.values()))
+    lines = [sum(1 for curve in solution.curves if _crosses(curve, cut)) for cut in cuts]
+    columns = _columns(problem, solution, cuts, lines)
     lanes: dict[int, int] = {}
-    curves = [_wrap_curve(curve, columns, solution.width, lanes) for curve in solution.curves]
-    bottom = max(column.bottom + column.dy for column in columns) + TURN + 6 * max(lines.values())
+    curves = [_wrap_curve(curve, columns, lanes) for curve in solution.curves]
+    bottom = max(column.bottom + column.dy for column in columns) + TURN + 6 * max(lines)
     for number, segment in enumerate(problem.segments):
         if segment.head[0] == -1 and curves[number]:
             x, y = curves[number][-1]
             curves[number] = [*curves[number], *straight((x, y), (x, bottom))]
-    last = columns[-1]
+    first, last = columns[0], columns[-1]
     corners = []
     for item, (x, y) in zip(problem.items, solution.corners, strict=True):
         corners.append(_column_at(columns, y + item.height / 2).move((x, y)))
     return Solution(
-        last.dx + solution.width,
+        last.right,
         bottom,
         corners,
-        list(solution.entry_x),
+        [x + first.dx for x in solution.entry_x],
         [x + last.dx for x in solution.exit_x],
         curves,
     )
 
 
 def _cuts(problem: Problem, solution: Solution) -> list[float]:
-    """Choose the heights to cut at: evenly spread, where few lines cross."""
+    """Choose the heights to cut at: columns of about equal height, ended where few lines cross."""
     rows = level_rows(problem, solution)
     gaps = [(a[1] + b[0]) / 2 for a, b in itertools.pairwise(rows)]
     crossing = _lines_at(solution, gaps)
     least = math.ceil(math.sqrt(solution.height / (ASPECT * (solution.width + GUTTER))))
-    choices = [_cuts_for(count, solution, gaps, crossing) for count in range(max(least, 2), least + 3)]
+    choices = [_cuts_for(count, solution.height, gaps, crossing) for count in range(max(least, 2), least + 3)]
     return min(choices, key=lambda cuts: _unevenness(cuts, solution))
 
 
 def _unevenness(cuts: list[float], solution: Solution) -> float:
-    """Tell how far the wrapped drawing would be from the wanted proportions."""
+    """Tell how far the wrapped drawing would be from the wanted proportions, and how ragged."""
     stops = [0.0, *cuts, solution.height]
-    tallest = max(b - a for a, b in itertools.pairwise(stops))
-    return abs(math.log(tallest / (len(stops) - 1) / (solution.width + GUTTER)))
+    heights = [b - a for a, b in itertools.pairwise(stops)]
+    wide = len(heights) * (solution.width + GUTTER)
+    empty = max(heights) * len(heights) / solution.height - 1
+    return abs(math.log(max(heights) * ASPECT / wide)) + empty
 
 
-def _cuts_for(count: int, solution: Solution, gaps: list[float], crossing: list[int]) -> list[float]:
-    """Cut into at most ``count`` columns of about equal height."""
+def _cuts_for(count: int, height: float, gaps: list[float], crossing: list[int]) -> list[float]:
+    """Cut into at most ``count`` columns whose tallest is as low as can be."""
+    low, high = height / count, height
+    best: list[float] = []
+    for _ in range(16):
+        middle = (low + high) / 2
+        cuts = _filled(middle, height, gaps, crossing)
+        tallest = max(b - a for a, b in itertools.pairwise([0.0, *cuts, height]))
+        if len(cuts) < count and tallest <= middle:
+            best, high = cuts, middle
+        else:
+            low = middle
+    return best
+
+
+def _filled(most: float, height: float, gaps: list[float], crossing: list[int]) -> list[float]:
+    """Fill columns from the first to the last, each up to ``most`` high."""
     cuts: list[float] = []
-    for number in range(1, count):
-        last = cuts[-1] if cuts else 0.0
-        goal = last + (solution.height - last) / (count - number + 1)
-        costs = [
-            (crossing[g] * LINE_COST + abs(gap - goal), gap) for g, gap in enumerate(gaps) if gap > last + 1
-        ]
-        if costs:
-            cuts.append(min(costs)[1])
+    last = 0.0
+    while height - last > most:
+        end = bisect_right(gaps, last + most)
+        start = max(bisect_left(gaps, last + (1 - WINDOW) * most), bisect_right(gaps, last + 1))
+        if start >= end:
+            start = bisect_right(gaps, last + 1)
+            start, end = (end - 1, end) if start < end else (start, start + 1)
+        if start >= len(gaps):
+            break
+        best = min(range(start, min(end, len(gaps))), key=lambda g: (crossing[g], -g))
+        last = gaps[best]
+        cuts.append(last)
     return cuts
 
 
@@ -109,14 +132,34 @@ def _lines_at(solution: Solution, gaps: list[float]) -> list[int]:
     return counts
 
 
-def _columns(solution: Solution, cuts: list[float], most: int) -> list[Column]:
+def _columns(problem: Problem, solution: Solution, cuts: list[float], lines: list[int]) -> list[Column]:
+    """Place the columns side by side, each as wide as what stands in it."""
     stops = [0.0, *cuts, solution.height]
-    step = math.ceil(solution.width + GUTTER + LANE_GAP * most)
-    head = TURN + 6 * most
-    return [
-        Column(top, bottom, k * step, (head if k else 0.0) - top)
-        for k, (top, bottom) in enumerate(itertools.pairwise(stops))
-    ]
+    extents = _extents(problem, solution, cuts)
+    head = TURN + 6 * max(lines)
+    columns, x = [], 0.0
+    for k, (top, bottom) in enumerate(itertools.pairwise(stops)):
+        left, right = extents[k]
+        columns.append(Column(top, bottom, x - left, (head if k else 0.0) - top, x + right - left))
+        x = columns[-1].right + (GUTTER + LANE_GAP * lines[k] if k < len(lines) else 0)
+    return columns
+
+
+def _extents(problem: Problem, solution: Solution, cuts: list[float]) -> list[tuple[float, float]]:
+    """Return the leftmost and rightmost whole point of every column."""
+    found = [[math.inf, -math.inf] for _ in range(len(cuts) + 1)]
+
+    def grow(x0: float, x1: float, y0: float, y1: float) -> None:
+        for k in range(bisect_right(cuts, y0), bisect_left(cuts, y1) + 1):
+            found[k][0], found[k][1] = min(found[k][0], x0), max(found[k][1], x1)
+
+    for item, (x, y) in zip(problem.items, solution.corners, strict=True):
+        grow(x, x + item.width, y, y + item.height)
+    for curve in solution.curves:
+        for k in range(0, len(curve) - 1, 3):
+            xs, ys = zip(*curve[k : k + 4], strict=True)
+            grow(min(xs), max(xs), min(ys), max(ys))
+    return [(math.floor(left), math.ceil(right)) for left, right in found]
 
 
 def _column_at(columns: list[Column], y: float) -> Column:
@@ -127,9 +170,7 @@ def _crosses(curve: list[Point], cut: float) -> bool:
     return bool(curve) and min(curve[0][1], curve[-1][1]) < cut < max(curve[0][1], curve[-1][1])
 
 
-def _wrap_curve(
-    curve: list[Point], columns: list[Column], width: float, lanes: dict[int, int]
-) -> list[Point]:
+def _wrap_curve(curve: list[Point], columns: list[Column], lanes: dict[int, int]) -> list[Point]:
     """Cut a line where its column ends, and lead it round through the gutter."""
     if not curve:
         return []
@@ -146,7 +187,7 @@ def _wrap_curve(
         else:
             gutter = min(columns.index(before), columns.index(column))
             lane = lanes[gutter] = lanes.get(gutter, -1) + 1
-            x = columns[gutter].dx + width + GUTTER / 2 + LANE_GAP * lane
+            x = columns[gutter].right + GUTTER / 2 + LANE_GAP * lane
             turn = TURN - 3 + 6 * lane
             way = turn if column.dx > before.dx else -turn
             start, end = result[-1], moved[0]
