@@ -66,6 +66,7 @@ def test_a_failure_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_crash_leaves_the_old_file(trace: tl.Trace, tmp_path: Path, monkeypatch: Any) -> None:
     path = trace.save(tmp_path / "it")
     old = path.read_bytes()

@@ -13,6 +13,7 @@ from saved_models import CASES
 
 import torchlens as tl
 from torchlens.capture.facts import TensorFacts
+from torchlens.capture.recording import EditRecord
 
 FIELDS = """
     label type func_name kind step address shapes dtype device bytes is_alias flops macs func_duration
@@ -158,10 +159,17 @@ def test_edits_come_back(tmp_path: Path) -> None:
     after = tl.load(fork.save(tmp_path / "fork"))
     assert after.edits == fork.edits
     assert [op.edit for op in after.ops] == [op.edit for op in fork.ops]
-    del fork.recording.edits[:]
     assert after.name == "cut"
+    assert not any(edit.inferred for edit in after.edits)
     with pytest.raises(tl.InterventionError):
         after.fork().do(tl.func("conv2d"), tl.zero())
+
+
+def test_edits_that_no_op_confirms_are_inferred(tmp_path: Path) -> None:
+    fork = CASES["loop"].make().fork()
+    fork.recording.edits.append(EditRecord("relu", "zero", "replay", ("relu_9_99",)))
+    after = tl.load(fork.save(tmp_path / "fork"))
+    assert [edit.inferred for edit in after.edits] == [True]
 
 
 def test_a_failure_comes_back_under_its_name(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_arguments_of_every_kind(tmp_path: Path) -> None:
     def model(x: torch.Tensor) -> Any:
         y = x[..., 1:3, None, [0, 1]].to(torch.float64, memory_format=torch.preserve_format)
         y = torch.full((2,), float("-inf"), dtype=torch.float64, device="cpu") + y
-        y = y * 3 + np.float64(2.5)
+        y = y.view(torch.Size([*y.shape[:-2], -1])) * 3 + np.float64(2.5)
         return torch.clamp(y, min=-float("inf")), torch.tensor(1 + 2j), torch.rand(2, generator=gen)
 
     gen = torch.Generator()
@@ -153,6 +153,18 @@ def test_arguments_of_every_kind(tmp_path: Path) -> None:
         if theirs.record is not None:
             assert _spelled(ours.record) == _spelled(theirs.record).replace("np.float64(2.5)", "2.5")
     assert after.draw(show_redundant_args=True).svg == before.draw(show_redundant_args=True).svg
+
+
+def test_arguments_that_are_only_told_about_cannot_be_replayed(tmp_path: Path) -> None:
+    given = np.ones(2, dtype=np.float32)
+    before, after = through(lambda x: torch.relu(x) + torch.asarray(given), torch.randn(2), path=tmp_path)
+    assert after.draw().svg == before.draw().svg
+    call = after.recording.calls[1]
+    assert "array([1., 1.]" in repr(call.args)
+    after.recording.log[0] = call._replace(args=(*after.recording.calls[0].args, call.args[0]))
+    after.recording._calls = None
+    with pytest.raises(tl.InterventionError, match="only as text"):
+        after.fork().do(tl.label("input_1"), tl.zero())
 
 
 def _spelled(call: Any) -> str:

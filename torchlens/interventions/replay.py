@@ -25,6 +25,7 @@ from torchlens.interventions.apply import changed, write_back, written_to
 from torchlens.interventions.copies import Copies, cloned, equal, with_generators
 from torchlens.interventions.memory import Key, Memory, Restated, key_of, mapped, plan_of, targets_of
 from torchlens.interventions.rewrite import rewritten
+from torchlens.storage.opaque import holds_opaque
 
 if TYPE_CHECKING:
     from torchlens.trace.op import Op
@@ -137,6 +138,13 @@ class _Replay:
                 self._refuse(
                     step, "is opaque or comes from a file, what it computes is not at hand", "edit_op_opaque"
                 )
+            if self.recording.derived is not None and step not in self.work.bases:
+                self._check_loaded(step)
+
+    def _check_loaded(self, step: int) -> None:
+        call = self.calls[step]
+        if holds_opaque(call.args) or holds_opaque(call.kwargs):
+            self._refuse(step, "was given an object that the file has only as text", "edit_argument_unknown")
 
     def _prepare(self) -> None:
         """Make the edits whose values are at hand, so that a wrong one fails before any work."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,7 @@ def _read(archive: Archive, where: Path, identity: Identity) -> Trace:
     try:
         trace = Trace(Decoder(data, values).recording())
         _check_steps(trace)
+        _confirm_edits(trace)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
         if isinstance(error, LoadError):
             raise
@@ -103,6 +105,15 @@ def _check_steps(trace: Trace) -> None:
                 place(one, ops)
         for child, number in (*row[8], *row[9]):
             place(number, ops[place(child, ops)].inputs)
+
+
+def _confirm_edits(trace: Trace) -> None:
+    """Edits of which the file names ops that it does not have are inferred."""
+    labels = {op.label for op in trace.ops} if trace.edits else set()
+    trace.recording.edits = [
+        edit if labels.issuperset(edit.labels) else dataclasses.replace(edit, inferred=True)
+        for edit in trace.edits
+    ]
 
 
 def _found(path: Any) -> Path:

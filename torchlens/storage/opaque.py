@@ -45,6 +45,15 @@ class Absent:
         return f"<{self.__name__}, not in this torch>"
 
 
+def holds_opaque(value: Any) -> bool:
+    """Whether arguments hold something of which a file has only the text."""
+    if isinstance(value, (tuple, list)):
+        return any(map(holds_opaque, value))
+    if isinstance(value, dict):
+        return any(map(holds_opaque, value.values()))
+    return isinstance(value, Opaque)
+
+
 class RecordedError(Exception):
     """An exception that stopped a forward in another process, under its own name."""
 

@@ -15,7 +15,7 @@ import torch
 from torchlens.capture.recording import TensorRecord
 from torchlens.errors import short
 from torchlens.storage import names
-from torchlens.storage.checks import DamagedError, place, row, rows, text, whole
+from torchlens.storage.checks import BIGGEST, DamagedError, place, row, rows, text, whole
 from torchlens.storage.layout import DEEPEST
 from torchlens.storage.opaque import Opaque, OpaqueFunction, opaque, opaque_function
 
@@ -263,7 +263,7 @@ _READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "s": _slice,
     "e": lambda reader, value: ...,
     "nt": _named_tuple,
-    "sz": lambda reader, value: torch.Size([whole(item) for item in value[1:]]),
+    "sz": lambda reader, value: torch.Size([whole(item, -BIGGEST) for item in value[1:]]),
     "f": lambda reader, value: _number(row(value, 2)[1]),
     "c": lambda reader, value: complex(*map(_number, row(value, 3)[1:])),
     "i": _integer,
