@@ -76,7 +76,8 @@ def measure(browser: Browser, name: str, folder: Path) -> None:
     size = path.stat().st_size / 1e6
     slowest = f"{max(toggles):.0f} ms" if toggles else "nothing to open"
     print(
-        f"{name:14} {ops:6} ops  {size:5.2f} MB  written {written:5.2f} s CPU  ready {ready:5.0f} ms  open/close {slowest}"
+        f"{name:14} {ops:6} ops  {size:5.2f} MB  written {written:5.2f} s CPU  "
+        f"ready {ready:5.0f} ms  open/close {slowest}"
     )
 
 

@@ -74,7 +74,7 @@ export class Panel {
       const bar = html("span", { class: "share" });
       bar.style.width = `${(100 * share) / most}%`;
       const name = html("span", { class: "name" }, this.page.title(view, item));
-      const amount = html("span", { class: "amount" }, `${this.page.text(value)} · ${share}%`);
+      const amount = html("span", { class: "amount" }, `${this.page.text(value)} · ${share < 0.1 ? "<0.1" : share}%`);
       const row = button("", "Go to this node", () => this.actions.jump(item), { class: "row" });
       row.append(name, amount, bar);
       return html("li", {}, row);

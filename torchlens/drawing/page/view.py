@@ -81,6 +81,11 @@ def picture_of(parts: Parts, settings: Settings) -> Picture:
     )
 
 
+def percent(share: float) -> str:
+    """A share in whole percent; what is too small for that is not said to be nothing."""
+    return "<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+
+
 def made_title(group: Group) -> str:
     """What a pass, several passes, or a stretch of steps is called."""
     if group.kind == "pass":
@@ -127,7 +132,7 @@ class _Closing:
         total = sum(self.color.values.values())
         if not values or not total:
             return []
-        share = f"{100 * sum(values) / total:.0f}% of {self.color.channel.title}"
+        share = f"{percent(sum(values) / total)} of {self.color.channel.title}"
         return [Row(f"{self.color.channel.show(sum(values))} · {share}", "note")]
 
     def box(self, group: Group, node: SceneNode) -> SceneBox:
@@ -169,7 +174,10 @@ def _focus(graph: Graph, root: Group, settings: Settings) -> list[Item]:
 
 
 def _top(color: Reading | None) -> list[tuple[Unit, str, float]]:
-    if color is None or not color.channel.total or not (total := sum(color.values.values())):
+    if color is None or not color.channel.total or color.all_equal:
+        return []
+    total = sum(color.values.values())
+    if not total:
         return []
     best = sorted(color.values.items(), key=lambda item: (-item[1], item[0].number))[:TOP]
     return [
