@@ -378,3 +378,21 @@ def test_modules_nested_as_deeply_as_python_allows() -> None:
     assert torch.equal(trace.output, wanted)
     assert len(trace.ops) == depth + 3
     assert len(trace.ops[1].modules) == depth + 1
+
+
+def test_a_module_that_turns_its_input_was_given_the_unturned_one() -> None:
+    class Turn(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.t_()
+
+    trace = examine(lambda: (net(lambda self, x: self.turn(x * 1) + 1, turn=Turn()), (X(),)))
+    turn = trace.modules[1].calls[0]
+    assert turn.inputs[0][0].shape == (2, 3)
+    assert turn.out.shape == (3, 2)
+
+
+def test_a_module_that_writes_its_input_was_given_the_old_one() -> None:
+    trace = examine(lambda: (net(lambda self, x: self.relu(x * 1) + 1, relu=nn.ReLU(inplace=True)), (X(),)))
+    relu = trace.modules[1].calls[0]
+    assert relu.inputs[0][0].min() < 0
+    assert relu.out.min() >= 0

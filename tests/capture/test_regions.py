@@ -28,13 +28,13 @@ def bytes_of(area: Region) -> set[int]:
     }
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(REGIONS, REGIONS)
 def test_overlap_is_that_of_the_bytes(a: Region, b: Region) -> None:
     assert overlap(a, b) == bool(bytes_of(a) & bytes_of(b))
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(REGIONS, REGIONS)
 def test_what_covers_holds_every_byte(a: Region, b: Region) -> None:
     if covers(a, b):

@@ -403,6 +403,7 @@ class Recorder(TorchFunctionMode):
             for target in targets:
                 if target.index is GEOMETRY or "out" in kwargs:
                     self.values.freeze(target.tensor)
+                    self.sources.watch(target.tensor)
                 if target.index is not GEOMETRY:
                     self.values.before_write(target.tensor, target.index, written_region(target))
         return [target for target in targets if target.index is not GEOMETRY] or None

@@ -94,11 +94,10 @@ class Sources:
         key = self._key(tensor)
         if key is None or key in self._exposed:
             return
-        self.hold(tensor)
+        self.watch(tensor)
         storage = tensor.untyped_storage()
         start = storage.data_ptr() if tensor.device.type == "cpu" and not is_fake(tensor) else 0
         self._exposed[key] = (start, start + storage.nbytes() if start else 0)
-        self.writes.setdefault(key, [])
 
     def _key(self, tensor: torch.Tensor) -> int | None:
         """Identity of a tensor's memory, the same for all storages that lie on that memory."""
@@ -114,6 +113,13 @@ class Sources:
         guard = storage_guard(tensor)
         if guard is not None:
             self._held.append(guard)
+
+    def watch(self, tensor: torch.Tensor) -> None:
+        """Something about this memory changes: from now on it is not enough to know the object."""
+        key = self._key(tensor)
+        if key is not None and key not in self.writes:
+            self.hold(tensor)
+            self.writes[key] = []
 
     def renew(self, tensor: torch.Tensor) -> list[Seen]:
         """Later writes that the content depends on; if there are any, a record of the present state."""
