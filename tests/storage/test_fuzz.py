@@ -20,7 +20,7 @@ import torchlens as tl
 from torchlens.storage import save as saving
 
 FUZZ = settings(
-    max_examples=250,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     database=None,
@@ -134,7 +134,7 @@ def graph() -> tuple[Any, list[tuple[Any, ...]]]:
     return data, places(data)[1:]
 
 
-@settings(FUZZ, max_examples=500)
+@settings(FUZZ, max_examples=300)
 @given(st.data())
 def test_json(path: Path, data: st.DataObject) -> None:
     original, known = graph()

@@ -19,7 +19,6 @@ FIELDS = """
     label type func_name kind step address shapes dtype device bytes is_alias flops macs func_duration
     func_durations saved_for_backward nonfinite branch_test code failed is_orphan pass_index num_passes
 """.split()
-VIEWS = ["overview", "unrolled", "rolled", "memory", "profile", "branches", "backward", "interventions"]
 
 
 @pytest.fixture(params=list(itertools.product(CASES, (True, False))), ids=lambda p: f"{p[0]}-{p[1]}")

@@ -40,10 +40,10 @@ class Region(NamedTuple):
 
 def refusal(value: torch.Tensor) -> str | None:
     """Why a value cannot be stored, ``None`` if it can."""
-    if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        return f"a {type(value).__name__} is not stored in files"
     if is_transform_wrapper(value) or is_fake(value) or value.device.type == "meta":
         return "it has no content to store"
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        return f"a {type(value).__name__} is not stored in files"
     if value.is_nested:
         return "nested tensors are not stored in files"
     if value.layout != torch.strided:
