@@ -233,6 +233,16 @@ def test_a_long_row_is_cut_into_stretches():
     assert graph["parents"].count(-1) <= MOST
 
 
+def test_many_outputs_are_folded():
+    trace = tl.trace(lambda x: [x + k for k in range(9)], torch.randn(2))
+    data = data_of(trace)
+    view = view_of(data, "overview")
+    graph = data["graphs"][view["graph"]]
+    titles = [rows_of(data, view, item)[0] for item in range(len(graph["units"]), len(graph["parents"]))]
+    assert titles == ["+8 more outputs"]
+    assert view["first"]["nodes"][::5].count(len(graph["units"])) == 1
+
+
 def test_explicit_settings_decide_what_is_open(gpt):
     shut = view_of(data_of(gpt, depth=0), "graph")
     wide = view_of(data_of(gpt, collapse=0.0), "graph")

@@ -21,8 +21,10 @@ STRETCH = 24
 """Items of a stretch that a longer row is cut into, about."""
 PASSES_FROM = 10
 """A scope with fewer items is not divided by passes."""
+ENDS_FROM = 5
+"""Fewer inputs or outputs in a row stand each for itself."""
 
-Kind = Literal["root", "call", "run", "pass", "passes", "steps"]
+Kind = Literal["root", "call", "run", "pass", "passes", "steps", "inputs", "outputs"]
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +81,7 @@ def tree_of(graph: Graph, *, by_pass: bool) -> Group:
                 child = Group("call", scopes=[item])
                 group.items.append(child)
                 stack.append(child)
+    root.items = _ends(_ends(root.items, "input"), "output")
     for group in list(groups(root)):
         if by_pass and group.kind in ("root", "call"):
             group.items = _by_pass(group.items)
@@ -98,7 +101,7 @@ def groups(top: Group) -> Iterator[Group]:
         stack += [item for item in reversed(group.items) if isinstance(item, Group)]
 
 
-MADE = ("pass", "passes", "steps")
+MADE = ("pass", "passes", "steps", "inputs", "outputs")
 """Kinds of groups that no module call stands behind."""
 
 
@@ -112,6 +115,20 @@ def _settle(root: Group) -> None:
     for group in reversed(every):
         units = [unit for item in group.items for unit in (item.units if isinstance(item, Group) else [item])]
         group.units = sorted(units, key=lambda unit: unit.number)
+
+
+# -- inputs and outputs -------------------------------------------------------------------------
+
+
+def _ends(items: list[Item], kind: Literal["input", "output"]) -> list[Item]:
+    """Leave the first of many inputs or outputs, and make the others one group where they begin."""
+    ends = [item for item in items if isinstance(item, Unit) and item.op.kind == kind]
+    if len(ends) < ENDS_FROM:
+        return items
+    rest = Group("inputs" if kind == "input" else "outputs", list(ends[1:]))
+    hidden = set(ends[2:])
+    kept = [item for item in items if item not in hidden]
+    return [rest if item is ends[1] else item for item in kept]
 
 
 # -- passes ------------------------------------------------------------------------------------
@@ -208,7 +225,7 @@ def open_default(root: Group, *, budget: int, inside: Sequence[Group] = ()) -> N
     visible = sum(len(group.items) for group in level)
     while level:
         level = [item for group in level if group.open for item in group.items if isinstance(item, Group)]
-        ready = [group for group in level if group.kind not in ("run", "passes", "steps")]
+        ready = [group for group in level if group.kind in ("call", "pass")]
         visible = _open_within(ready, visible, budget)
 
 

@@ -90,6 +90,8 @@ def made_title(group: Group) -> str:
     """What a pass, several passes, or a stretch of steps is called."""
     if group.kind == "pass":
         return f"pass {group.number}"
+    if group.kind in ("inputs", "outputs"):
+        return f"+{len(group.units)} more {group.kind}"
     if group.kind == "passes":
         count = len({unit.op.pass_index for unit in group.units if unit.op.num_passes > 1})
         return f"+{count} more passes ({group.number}–{group.number + count - 1})"
@@ -112,16 +114,20 @@ class _Closing:
         """A pass or a stretch of steps, which no module stands behind."""
         first, last = group.units[0], group.units[-1]
         rows = [Row(made_title(group), "title")]
+        is_end = group.kind in ("inputs", "outputs")
         if group.kind == "steps":
             rows.append(Row(f"{first.part.label} … {last.part.label}", "shape"))
-        look = role_look(weights_role(group.units), self.theme, dashed=False)
-        if self.color is not None:
+        elif is_end:
+            rows.append(Row(f"{first.op.address} … {last.op.address}", "detail"))
+        role = group.kind[:-1] if is_end else weights_role(group.units)
+        look = role_look(role, self.theme, dashed=False)
+        if self.color is not None and not is_end:
             look["fill"] = self.theme.roles["aggregate"].fill
         if self.settings["view"] == "debug":
             mark = nonfinite_mark(Shown("run", group.units, first.scope))
             look |= mark.look
             rows += mark.rows
-        rows += [Row(inside_text(group.units)), *self.sums(group)]
+        rows += [] if is_end else [Row(inside_text(group.units)), *self.sums(group)]
         return SceneNode(id="", rows=tuple(rows), shape="box", **look)
 
     def sums(self, group: Group) -> list[Row]:
