@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -354,3 +355,18 @@ def test_texts_on_lines_have_a_plate_of_what_lies_behind() -> None:
     laws.check_texts(placed)
     (text,) = placed.edges[0].texts
     assert text.plate in (None, "#ABCDEF")
+
+
+def test_layout_leaves_the_collector_as_it_was() -> None:
+    assert gc.isenabled()
+    lay_out(samples.branch())
+    assert gc.isenabled()
+    with pytest.raises(SceneError):
+        lay_out(Scene("s", nodes=[SceneNode("a", (), "gone")]))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        lay_out(samples.branch())
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

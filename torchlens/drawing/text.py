@@ -36,7 +36,7 @@ def clean(text: str) -> str:
     Line breaks and tabs become spaces, other control characters vanish, and halves of surrogate pairs
     become the replacement character.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(_clean_letter(letter) for letter in text)
 

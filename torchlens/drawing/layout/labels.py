@@ -95,15 +95,18 @@ def _beside(
     size = around.theme.label_size * around.scale
     wide, high = room_for(text, size)
     best, fewest = None, math.inf
+    spots = sorted(spots, key=lambda spot: abs(spot[0] - goal))
     for away in _AWAY:
-        for distance, point, across in sorted(spots, key=lambda spot: abs(spot[0] - goal)):
-            base = abs(distance - goal) / 12 + away / 3 + _company(point, number, around)
+        for distance, point, across in spots:
+            base = abs(distance - goal) / 12 + away / 3
+            if base >= fewest:
+                break
+            base += _company(point, number, around)
             for extra, rect in _around(point, wide, high, away, across=across):
-                faults = base + extra
-                if faults < fewest:
-                    faults += _faults(rect, number, around)
-                if faults < fewest:
-                    best, fewest = rect, faults
+                if base + extra < fewest:
+                    faults = base + extra + _faults(rect, number, around)
+                    if faults < fewest:
+                        best, fewest = rect, faults
         if fewest < 30:
             break
     assert best is not None

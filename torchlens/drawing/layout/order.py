@@ -6,7 +6,7 @@ from torchlens.drawing.layout import graphviz
 from torchlens.drawing.layout.layers import Layers, Link
 
 SWEEPS = 4
-DOT_VERTICES = 1200
+DOT_VERTICES = 800
 """Most vertices that ``dot`` gets; its time grows with their square."""
 MAIN = 5
 """How much more a main line counts than another when it is crossed or bent."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from torchlens.drawing.layout.blocks import caption_block, header_block, legend_block
@@ -77,6 +79,23 @@ def lay_out(scene: Scene) -> Placed:
     SceneError
         If the scene contradicts itself.
     """
+    with _without_collector():
+        return _laid_out(scene)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pause the cyclic collector, which else walks a large trace again and again; layout makes no cycles."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+def _laid_out(scene: Scene) -> Placed:
     theme = THEMES[scene.theme]
     header = header_block(scene.title, scene.header, theme, MARGIN, MARGIN)
     caption = caption_block(scene.caption, theme, MARGIN, header.rect.bottom + BLOCK_GAP)

@@ -56,10 +56,14 @@ class Passing:
     def through(self, rect: Rect) -> set[int]:
         """Return the numbers of the lines that run through a rectangle."""
         found: set[int] = set()
-        for cell in cells(rect.x, rect.y, rect.right, rect.bottom):
-            for stroke in self._cells.get(cell, ()):
-                if stroke[4] not in found and _meets(stroke, rect):
-                    found.add(stroke[4])
+        left, top, right, bottom = rect.x, rect.y, rect.right, rect.bottom
+        for cell in cells(left, top, right, bottom):
+            for x0, y0, x1, y1, number in self._cells.get(cell, ()):
+                beside = (x0 < left and x1 < left) or (x0 > right and x1 > right)
+                if beside or (y0 < top and y1 < top) or (y0 > bottom and y1 > bottom) or number in found:
+                    continue
+                if x0 == x1 or y0 == y1 or _meets((x0, y0, x1, y1), rect):
+                    found.add(number)
         return found
 
 
@@ -71,18 +75,14 @@ def cells(left: float, top: float, right: float, bottom: float) -> Iterator[tupl
             yield column, row
 
 
-def _meets(stroke: _Stroke, rect: Rect) -> bool:
-    """Tell whether a stroke touches a rectangle (clipped side by side, after Liang and Barsky)."""
-    x0, y0, x1, y1, _ = stroke
+def _meets(stroke: tuple[float, float, float, float], rect: Rect) -> bool:
+    """Tell whether a slanting stroke meets a rectangle (clipped side by side, after Liang and Barsky)."""
+    x0, y0, x1, y1 = stroke
     start, end = 0.0, 1.0
     for step, low, high in (
         (x1 - x0, rect.x - x0, rect.right - x0),
         (y1 - y0, rect.y - y0, rect.bottom - y0),
     ):
-        if step == 0:
-            if low > 0 or high < 0:
-                return False
-            continue
         near, far = sorted((low / step, high / step))
         start, end = max(start, near), min(end, far)
     return start <= end

@@ -58,6 +58,9 @@ def svg(placed: Placed, *, dpi: int) -> bytes:
 
 def num(value: float) -> str:
     """Write a coordinate with at most two decimals."""
+    whole = int(value)
+    if whole == value:
+        return str(whole)
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
