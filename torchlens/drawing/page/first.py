@@ -20,6 +20,9 @@ ROOM = (940.0, 660.0)
 """Width and height that a picture has on the first screen."""
 READABLE = 0.8
 """Scale from which on text can be read."""
+FEW = 8
+"""Fewer nodes say too little, if with more of them the picture stays larger than ``SCROLLED``."""
+SCROLLED = 0.45
 MOST = 400
 """Larger pictures are laid out by the page itself."""
 
@@ -48,24 +51,24 @@ def begin(picture: Picture, settings: Settings) -> dict[str, Any] | None:
 
 
 def _readable(picture: Picture, settings: Settings) -> dict[str, Any] | None:
-    best: tuple[float, list[Group], dict[str, Any] | None] = (0.0, [], None)
-    before: list[Group] | None = None
+    """Open as much as can be read at once; a little more where that would tell next to nothing."""
+    tried: list[tuple[float, list[Group], dict[str, Any] | None]] = []
     for budget in BUDGETS:
         open_where(picture.root, lambda group: False)
         open_default(picture.root, budget=budget)
         opened = [group for group in groups(picture.root) if group.open]
-        if opened == before:
-            continue
-        before = opened
-        laid = _laid_out(picture, settings)
-        scale = _scale(laid)
-        if scale > best[0]:
-            best = scale, opened, laid
-        if scale >= READABLE:
-            break
-    chosen = set(best[1])
+        if not tried or opened != tried[-1][1]:
+            laid = _laid_out(picture, settings)
+            tried.append((_scale(laid), opened, laid))
+            if tried[-1][0] >= READABLE:
+                break
+    best = max(range(len(tried)), key=lambda k: tried[k][0])
+    laid = tried[best][2]
+    if best and laid is not None and len(laid["nodes"]) < 5 * FEW and tried[best - 1][0] >= SCROLLED:
+        best -= 1
+    chosen = set(tried[best][1])
     open_where(picture.root, lambda group: group in chosen)
-    return best[2]
+    return tried[best][2]
 
 
 def _scale(laid: dict[str, Any] | None) -> float:
