@@ -20,9 +20,10 @@ from torchlens.capture.audit import DispatchAudit
 from torchlens.capture.autograd import saved_bytes
 from torchlens.capture.clock import Clock, clock_for
 from torchlens.capture.compiled import EagerStance
+from torchlens.capture.log import Edit, Keep
 from torchlens.capture.modules import ModuleStack, modules_of_callable
 from torchlens.capture.progress import progress
-from torchlens.capture.recorder import Edit, Keep, Recorder
+from torchlens.capture.recorder import Recorder
 from torchlens.capture.recording import (
     Audit,
     Failure,

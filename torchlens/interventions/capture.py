@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torchlens.capture.arguments import flat_tensors
+from torchlens.capture.log import Keep
 from torchlens.capture.modules import modules_of_callable, walk
-from torchlens.capture.recorder import Keep, Recorder
+from torchlens.capture.recorder import Recorder
 from torchlens.capture.recording import EditRecord, Recording, records_in
 from torchlens.errors import InterventionError, InvalidArgumentError, nearest, short
 from torchlens.interventions.actions import as_action

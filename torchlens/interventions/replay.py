@@ -13,11 +13,11 @@ from torchlens._torch_compat import any_autocast_enabled, no_torch_function, ver
 from torchlens.capture.arguments import SCALARS, filled, flat_tensors
 from torchlens.capture.context import given_generators, restored
 from torchlens.capture.facts import facts_of
-from torchlens.capture.recorder import written_region
 from torchlens.capture.recording import CallRecord, ReadRecord, Recording, TensorRecord
 from torchlens.capture.state import RandomState
 from torchlens.capture.values import ValueStore, read
 from torchlens.capture.writers import RESHAPING, Target
+from torchlens.capture.writing import written_region
 from torchlens.errors import InterventionError
 from torchlens.interventions.actions import Action
 from torchlens.interventions.affected import affected_by
