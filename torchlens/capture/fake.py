@@ -13,7 +13,7 @@ from torch import nn
 
 from torchlens._torch_compat import FakeTensorMode, fake_failures
 from torchlens.capture.arguments import tensors_in
-from torchlens.capture.modules import modules_of_callable, registered, unregistered, walk
+from torchlens.capture.modules import Contents, modules_of_callable, walk
 from torchlens.errors import CaptureError
 
 FAILURES: tuple[type[BaseException], ...] = fake_failures()
@@ -42,8 +42,8 @@ def as_fake(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     memo: dict[int, Any] = {}
     roots = modules_of_callable(function)
-    for _, module, _ in walk(roots):
-        for tensor in _tensors_of(module):
+    for _, _, _, held in walk(roots):
+        for tensor in _tensors_of(held) if held is not None else ():
             if id(tensor) not in memo:
                 memo[id(tensor)] = _fake(tensor, mode)
     for _, tensor in tensors_in((args, kwargs), ""):
@@ -62,9 +62,9 @@ def as_fake(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         ) from error
 
 
-def _tensors_of(module: nn.Module) -> list[torch.Tensor]:
-    found = [tensor for kind in ("_parameters", "_buffers") for _, tensor in registered(module, kind)]
-    return found + [value for _, value in unregistered(module) if isinstance(value, torch.Tensor)]
+def _tensors_of(held: Contents) -> list[torch.Tensor]:
+    loose = [value for _, value in held.loose if isinstance(value, torch.Tensor)]
+    return [tensor for _, tensor in (*held.params, *held.buffers)] + loose
 
 
 def _fake(tensor: torch.Tensor, mode: Any) -> torch.Tensor:

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sized
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -19,6 +19,7 @@ LARGEST_SCANNED = 1024
 """Containers on a module longer than this are not searched for modules and tensors."""
 
 _INTERNAL = frozenset(nn.Module().__dict__)
+_PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
 def attributes(module: nn.Module) -> dict[str, Any]:
@@ -48,6 +49,8 @@ def unregistered(module: nn.Module) -> Iterator[tuple[str, Any]]:
     held = attributes(module)
     for name in [name for name in held if name not in _INTERNAL]:
         value = held[name]
+        if value.__class__ in _PLAIN:
+            continue
         if isinstance(value, (nn.Module, torch.Tensor)):
             yield name, value
         elif isinstance(value, (list, tuple)) and len(value) <= LARGEST_SCANNED:
@@ -65,21 +68,48 @@ def joined(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def walk(roots: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module, bool]]:
-    """Every module below the roots as ``(address, module, registered)``, shared ones once per address.
+class Contents(NamedTuple):
+    """What one module holds, by name: registered modules, parameters and buffers, and loose ones."""
 
-    Iterative, so that depth and cycles do not matter: a module is entered once.
+    modules: list[tuple[str, nn.Module]]
+    params: list[tuple[str, torch.Tensor]]
+    buffers: list[tuple[str, torch.Tensor]]
+    loose: list[tuple[str, Any]]
+
+
+def contents(module: nn.Module) -> Contents:
+    """What a module holds, read in one go."""
+    if isinstance(module, torch.jit.ScriptModule):
+        kinds = [list(registered(module, kind)) for kind in ("_modules", "_parameters", "_buffers")]
+    else:
+        held = attributes(module)
+        kinds = [
+            [(name, value) for name, value in held.get(kind, {}).items() if value is not None]
+            for kind in ("_modules", "_parameters", "_buffers")
+        ]
+    modules, params, buffers = kinds
+    return Contents(modules, params, buffers, list(unregistered(module)))
+
+
+def walk(roots: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module, bool, Contents | None]]:
+    """Every module below the roots: ``(address, module, registered, contents)``.
+
+    A shared module comes once per address, and its contents at the first.  Iterative, so that depth and
+    cycles do not matter.
     """
     stack = [(address, module, True) for address, module in reversed(list(roots.items()))]
     entered: set[int] = set()
     while stack:
         address, module, known = stack.pop()
-        yield address, module, known
         if id(module) in entered:
+            yield address, module, known, None
             continue
         entered.add(id(module))
-        children = [(joined(address, n), m, known) for n, m in registered(module, "_modules")]
-        loose = [(joined(address, n), m, False) for n, m in unregistered(module) if isinstance(m, nn.Module)]
+        held = contents(module)
+        yield address, module, known, held
+        prefix = f"{address}." if address else ""
+        loose = [(prefix + n, m, False) for n, m in held.loose if isinstance(m, nn.Module)]
+        children = [(prefix + n, m, known) for n, m in held.modules]
         stack.extend(item for item in reversed(children + loose) if id(item[1]) not in entered or item[2])
 
 

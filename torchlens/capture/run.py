@@ -130,7 +130,8 @@ class _Run:
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Recording, BaseException | None]:
         random = RandomState()
-        buffers = BufferState([] if self.recording.fake else self.table.objects)
+        slots = [] if self.recording.fake else self.table.buffer_slots
+        buffers = BufferState(slots, lazy=self.table.lazy)
         self._name_inputs(args, kwargs)
         audit = DispatchAudit(self.recorder) if self.options.audit else None
         try:

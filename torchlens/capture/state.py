@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from torchlens._torch_compat import UninitializedTensorMixin, no_torch_function, storage_key, version_of
-from torchlens.capture.modules import attributes, registered
+from torchlens._torch_compat import no_torch_function, storage_key, version_of
+from torchlens.capture.modules import attributes
 
 
 class RandomState:
@@ -55,22 +55,16 @@ class BufferState:
     half of that step cannot be taken back.
     """
 
-    def __init__(self, modules: list[nn.Module]) -> None:
-        self.lazy = any(is_lazy(module) for module in modules)
-        self._slots: list[tuple[nn.Module, str, torch.Tensor]] = []
+    def __init__(self, slots: list[tuple[nn.Module, str, torch.Tensor]], *, lazy: bool = False) -> None:
+        self._slots = [] if lazy else list(slots)
         self._contents: list[_Content] = []
         self.seen: set[int] = set()
-        if self.lazy:
-            return
         with no_torch_function(), torch.no_grad():
-            for module in modules:
-                for name, tensor in registered(module, "_buffers"):
-                    self._slots.append((module, name, tensor))
-                    if id(tensor) not in self.seen:
-                        self.seen.add(id(tensor))
-                        self._contents.append(
-                            _Content(tensor, tensor.detach(), _copy(tensor), version_of(tensor))
-                        )
+            for _, _, tensor in self._slots:
+                if id(tensor) not in self.seen:
+                    self.seen.add(id(tensor))
+                    content = _Content(tensor, tensor.detach(), _copy(tensor), version_of(tensor))
+                    self._contents.append(content)
 
     def restore(self) -> None:
         """Put every buffer back, object and content."""
@@ -91,12 +85,6 @@ class BufferState:
         """The memory that :meth:`restore` is going to write."""
         with no_torch_function(), torch.no_grad():
             return [memory for _, memory, content, _ in self._contents if not _equal(memory, content)]
-
-
-def is_lazy(module: nn.Module) -> bool:
-    """Whether a module still waits for its first input to shape its parameters."""
-    kinds = ("_parameters", "_buffers")
-    return any(isinstance(t, UninitializedTensorMixin) for kind in kinds for _, t in registered(module, kind))
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
 from torch import nn
 
 from torchlens.capture.facts import facts_of
-from torchlens.capture.modules import joined, module_record, registered, unregistered, walk
+from torchlens.capture.modules import (
+    Contents,
+    contents,
+    joined,
+    module_record,
+    registered,
+    unregistered,
+    walk,
+)
 from torchlens.capture.recorder import Recorder
 from torchlens.capture.recording import BufferRecord, ConstantRecord, ParamRecord, TensorRecord
 
@@ -24,22 +33,25 @@ class ModuleTable:
         self._params: dict[int, int] = {}
         self._buffers: dict[int, int] = {}
         self._loose: dict[int, tuple[torch.Tensor, str]] = {}
+        self._nameless: Counter[str] = Counter()
+        self.buffer_slots: list[tuple[nn.Module, str, torch.Tensor]] = []
         recorder.sources.unknown = self.unknown
 
     def add(self, roots: dict[str, nn.Module]) -> None:
         """Take in every module below the roots."""
-        parents: list[tuple[int, list[nn.Module]]] = []
-        for address, module, known in walk(roots):
+        parents: list[tuple[int, Contents]] = []
+        for address, module, known, held in walk(roots):
             seen = id(module) in self.index
             index = self._add_module(module, address, known=known)
-            if not seen:
-                parents.append((index, [child for _, child in registered(module, "_modules")]))
-            self._add_tensors(module, address, index)
-        for index, children in reversed(parents):
-            record = self._recording.modules[index]
+            if held is not None and not seen:
+                parents.append((index, held))
+            self._add_tensors(module, address, index, held or contents(module))
+        modules = self._recording.modules
+        for index, held in reversed(parents):
+            record = modules[index]
             record.holds_state = bool(record.params or record.buffers) or any(
-                self._recording.modules[self.index[id(child)]].holds_state
-                for child in children
+                modules[self.index[id(child)]].holds_state
+                for _, child in held.modules
                 if id(child) in self.index
             )
 
@@ -53,18 +65,19 @@ class ModuleTable:
             self._recording.modules[index].addresses.append(address)
         return index
 
-    def _add_tensors(self, module: nn.Module, address: str, index: int) -> None:
+    def _add_tensors(self, module: nn.Module, address: str, index: int, held: Contents) -> None:
         record = self._recording.modules[index]
-        for name, tensor in registered(module, "_parameters"):
+        for name, tensor in held.params:
             place = self._add_param(tensor, joined(address, name), known=record.registered)
             if place not in record.params:
                 record.params.append(place)
-        transient: set[str] = getattr(module, "_non_persistent_buffers_set", set())
-        for name, tensor in registered(module, "_buffers"):
+        transient: set[str] = getattr(module, "_non_persistent_buffers_set", set()) if held.buffers else set()
+        for name, tensor in held.buffers:
+            self.buffer_slots.append((module, name, tensor))
             place = self._add_buffer(tensor, joined(address, name), persistent=name not in transient)
             if place not in record.buffers:
                 record.buffers.append(place)
-        for name, value in unregistered(module):
+        for name, value in held.loose:
             if isinstance(value, torch.Tensor) and id(value) not in self._params:
                 self._loose.setdefault(id(value), (value, joined(address, name)))
 
@@ -97,11 +110,10 @@ class ModuleTable:
         index = self.index.get(id(module))
         if index is not None:
             return index
-        taken = {address for record in self._recording.modules for address in record.addresses}
-        name, count = f"<{type(module).__name__}>", 1
-        while name in taken:
-            count += 1
-            name = f"<{type(module).__name__} {count}>"
+        kind = type(module).__name__
+        self._nameless[kind] += 1
+        count = self._nameless[kind]
+        name = f"<{kind}>" if count == 1 else f"<{kind} {count}>"
         self.add({name: module})
         index = self.index[id(module)]
         for record in self._recording.modules[index:]:
@@ -140,6 +152,12 @@ class ModuleTable:
                 if value is tensor:
                     return joined(address, name), ""
         return None, ""
+
+    @property
+    def lazy(self) -> bool:
+        """Whether a parameter or buffer still waits for the first input to be shaped."""
+        held: list[Any] = [*self._recording.params, *self._recording.buffers]
+        return any(item.facts is None for item in held)
 
     def settle(self) -> None:
         """After the run: facts and values of parameters that were not there before it."""

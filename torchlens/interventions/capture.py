@@ -63,7 +63,7 @@ def check_addresses(model: Callable[..., Any], site: Site, *, argument: str) -> 
     asked = [leaf for leaf in leaves(site) if isinstance(leaf, (InModule, ModuleOutput))]
     if not asked:
         return
-    known = [address for address, _, _ in walk(modules_of_callable(model))]
+    known = [address for address, *_ in walk(modules_of_callable(model))]
     for leaf in asked:
         whole = ModuleOutput(leaf.address)
         if known and not any(whole.names((address,)) for address in known):
