@@ -20,6 +20,7 @@ from torchlens.capture.writers import Target
 PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 """Classes whose arguments need no search for tensors inside."""
 
+_PLANS: dict[Any, Plan] = {}
 _NO_KEYWORDS: dict[str, Any] = {}
 _PLAIN_READS = (bool, int, float, complex, str, list)
 
@@ -30,7 +31,6 @@ class Recorder(OpaqueLog):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.sources.custom = self.custom_output
-        self._plans: dict[Any, Plan] = {}
         self.failed_call: int | None = None
         self.failed_with: BaseException | None = None
         self._loss: TensorRecord | None = None
@@ -43,15 +43,15 @@ class Recorder(OpaqueLog):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        plan = self._plans.get(func)
+        plan = _PLANS.get(func)
         if plan is None:
-            plan = self._plans[func] = Plan(func)
+            plan = _PLANS[func] = Plan(func)
         sources = self.sources
         if (
-            kwargs
-            or sources.writes
+            sources.writes
             or not (plan.simple and self._plain)
             or (plan.cast and any_autocast_enabled())
+            or (kwargs and ("out" in kwargs or kwargs.get("inplace")))
         ):
             return self._record(func, plan, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
         # The rest is the common case written out: it runs once per op, and each Python call would cost
@@ -80,15 +80,16 @@ class Recorder(OpaqueLog):
                 site: Site = (frame.f_code, frame.f_lasti)
             else:
                 site = stack.site(frame)
+            named = self._held_keywords(kwargs) if kwargs else _NO_KEYWORDS
             start = clock()
             try:
-                out = func(*args)
+                out = func(*args, **kwargs) if kwargs else func(*args)
             except BaseException as error:
-                self._note_failure(error, func, plan, tuple(held), _NO_KEYWORDS, start, site)
+                self._note_failure(error, func, plan, tuple(held), named, start, site)
                 raise
             end = clock()
             if out.__class__ is not torch.Tensor or transform_level() is not None:
-                call = (func, plan, tuple(held), _NO_KEYWORDS, start, end, site, ())
+                call = (func, plan, tuple(held), named, start, end, site, ())
                 self._record_other(call, out, None, None)
                 return out
             node = None
@@ -105,7 +106,7 @@ class Recorder(OpaqueLog):
             known[id(out)] = record
             self.records.append(record)
             log.append(
-                (func, plan.name, tuple(held), _NO_KEYWORDS, record, (record,), start, end, site,
+                (func, plan.name, tuple(held), named, record, (record,), start, end, site,
                  stack.current, False, (), node, False)
             )  # fmt: skip
             return out
@@ -115,7 +116,7 @@ class Recorder(OpaqueLog):
     def _record(
         self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
-        """Every other call: with keywords, writing, after writes, edited, keeping less, or no op at all."""
+        """Every other call: writing, after writes, tensors by keyword, edited, keeping less, or no op."""
         if plan.special:
             if not plan.contextual:
                 return self._special(func, plan, args, kwargs, frame)
@@ -192,7 +193,10 @@ class Recorder(OpaqueLog):
 
     def _held_keywords(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         find = self.sources.find
-        return {name: template(value, find) for name, value in kwargs.items()}
+        return {
+            name: value if value.__class__ in SCALARS else template(value, find)
+            for name, value in kwargs.items()
+        }
 
     def _pass_on(self, func: Any, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that only hands a tensor on: what it returns is known as its argument."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchlens._torch_compat import UninitializedTensorMixin
 from torchlens.capture.facts import facts_of
 from torchlens.capture.modules import (
     Contents,
@@ -35,6 +36,7 @@ class ModuleTable:
         self._loose: dict[int, tuple[torch.Tensor, str]] = {}
         self._nameless: Counter[str] = Counter()
         self.buffer_slots: list[tuple[nn.Module, str, torch.Tensor]] = []
+        self.lazy = False
         recorder.sources.unknown = self.unknown
 
     def add(self, roots: dict[str, nn.Module]) -> None:
@@ -89,6 +91,7 @@ class ModuleTable:
                 params[place].addresses.append(address)
             return place
         place = self._params[id(tensor)] = len(params)
+        self.lazy = self.lazy or isinstance(tensor, UninitializedTensorMixin)
         record = self._recorder.source_record(tensor, "param", place)
         params.append(ParamRecord([address], tensor.requires_grad, known, record))
         return place
@@ -101,6 +104,7 @@ class ModuleTable:
                 buffers[place].addresses.append(address)
             return place
         place = self._buffers[id(tensor)] = len(buffers)
+        self.lazy = self.lazy or isinstance(tensor, UninitializedTensorMixin)
         record = self._recorder.source_record(tensor, "buffer", place)
         buffers.append(BufferRecord([address], persistent, record))
         return place
@@ -152,12 +156,6 @@ class ModuleTable:
                 if value is tensor:
                     return joined(address, name), ""
         return None, ""
-
-    @property
-    def lazy(self) -> bool:
-        """Whether a parameter or buffer still waits for the first input to be shaped."""
-        held: list[Any] = [*self._recording.params, *self._recording.buffers]
-        return any(item.facts is None for item in held)
 
     def settle(self) -> None:
         """After the run: facts and values of parameters that were not there before it."""
