@@ -61,12 +61,12 @@ class Recorder(OpaqueLog):
             known, stack, log, clock = sources.known, self.stack, self._log, self._clock
             held: list[Any] = []
             for value in args:
-                kind = value.__class__
+                kind = type(value)
                 if kind in PLAIN_TENSORS:
                     record = known.get(id(value))
                     if (
                         record is None
-                        or not (record.kept is value or record.stands_for(value))
+                        or not (record.kept is value or (record.weak is not None and record.weak() is value))
                         or (record.version is not None and value._version != record.version)
                     ):
                         record = sources.find(value)
