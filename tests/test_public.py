@@ -10,8 +10,8 @@ import torchlens as tl
 
 NAMES = """
 Buffer InterventionError InvalidArgumentError Layer LoadError Module NodeSpec NotFoundError Op Param SaveError
-TorchLensError TorchLensWarning Trace add clamp diff func in_module label load mean module noise params replace
-scale swap trace where zero
+TorchLensError TorchLensWarning Trace add clamp diff func in_module label load mean module noise params
+replace scale swap trace where zero
 """
 HEAVY = ("IPython", "pandas", "pygraphviz", "fpdf", "pypdfium2", "transformers", "torch._dynamo")
 
