@@ -66,7 +66,7 @@ class Recorder(OpaqueLog):
                     record = known.get(id(value))
                     if (
                         record is None
-                        or not (record.kept is value or (record.weak is not None and record.weak() is value))
+                        or (record.kept if record.weak is None else record.weak()) is not value
                         or (record.version is not None and value._version != record.version)
                     ):
                         record = sources.find(value)
