@@ -64,12 +64,14 @@ class Recorder(OpaqueLog):
                 kind = type(value)
                 if kind in PLAIN_TENSORS:
                     record = known.get(id(value))
-                    if (
-                        record is None
-                        or (record.kept if record.weak is None else record.weak()) is not value
-                        or (record.version is not None and value._version != record.version)
-                    ):
+                    if record is None:
                         record = sources.find(value)
+                    else:
+                        live: Any = record.kept if record.weak is None else record.weak()
+                        if live is not value or (
+                            record.version is not None and value._version != record.version
+                        ):
+                            record = sources.find(value)
                     held.append(record)
                 elif kind in SCALARS or (kind is tuple and _all_plain(value)):
                     held.append(value)
