@@ -38,7 +38,8 @@ def change_marks(shape: Shape, settings: Settings) -> dict[Shown, Mark]:
             if edited
             else f"changed by up to {max(moved):.3g}"
         )
-        marks[node] = Mark(look, [Row(text, "note")])
+        kind = ("inferred" if all(edited) else "edited") if edited else "changed"
+        marks[node] = Mark(look, [Row(text, "note")], kind)
     return marks
 
 

@@ -24,6 +24,14 @@ _ROLES = {
 }
 
 
+_CHANGES = {
+    "edited": ("edited", "edited"),
+    "inferred": ("edited", "edited, inferred"),
+    "changed": ("changed", "differs from the clean run"),
+}
+"""Marks of interventions: role of the outline, and what it says."""
+
+
 def legend_of(shape: Shape, layers: Layers, settings: Settings) -> Legend | None:
     """The legend, if one is wanted and there is something to explain."""
     wanted = settings["show_legend"]
@@ -38,6 +46,10 @@ def legend_of(shape: Shape, layers: Layers, settings: Settings) -> Legend | None
     if layers.color is not None and any(node.kind != "unit" and not node.stub for node in shape.nodes):
         neutral = theme.roles["aggregate"]
         entries.append(LegendEntry("aggregate, not encoded", neutral.fill, neutral.stroke))
+    for name, (role, text) in _CHANGES.items():
+        if name in layers.marks_used:
+            look = theme.roles[role]
+            entries.append(LegendEntry(text, theme.node_fill, look.stroke, name == "inferred"))
     for text, motif in NONFINITE.values():
         if motif in layers.marks_used:
             entries.append(LegendEntry(text, theme.node_fill, theme.node_stroke, motif=motif))

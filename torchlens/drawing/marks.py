@@ -27,10 +27,11 @@ NOT_CHECKED = "not checked"
 
 @dataclass(slots=True)
 class Mark:
-    """Fields of a node that a mark sets, and lines of text that it adds."""
+    """Fields of a node that a mark sets, lines of text that it adds, and what the legend calls it."""
 
     look: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    kind: str = ""
 
 
 def weights_role(units: Sequence[Unit]) -> str:

@@ -64,6 +64,8 @@ def layers_of(shape: Shape, settings: Settings) -> Layers:
         layers.overlay.styling, layers.overlay.edge_heads = role_marks(shape, settings)
     elif settings["view"] == "interventions":
         layers.overlay.marks = change_marks(shape, settings)
+        for mark in layers.overlay.marks.values():
+            layers.marks_used[mark.kind] = layers.marks_used.get(mark.kind, 0) + 1
     return layers
 
 
