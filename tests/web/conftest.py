@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import torchlens as tl
 from torchlens.demo import models
+
+collect_ignore = [] if os.environ.get("TORCHLENS_WEB") else ["test_browser.py"]
+"""The browser's tests need Chromium; ``make test-web`` runs them."""
 
 HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror='hurt=1'>\"&javascript:hurt=1\u2028"
 

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from browser import Browser
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TORCHLENS_WEB"), reason="make test-web runs these")
-
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 PICTURES = Path(__file__).parent / "pictures"
 VISIBLE = "document.querySelectorAll('.item').length"
