@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from torchlens._collector import rare_collections
 from torchlens.analysis.axes import axis_after, axis_before, shape_of
 from torchlens.analysis.contraction import Product, product_of
 from torchlens.analysis.projections import groups_of, is_weight, source_of
@@ -90,6 +91,7 @@ class AttentionSite:
         return found
 
 
+@rare_collections()
 def attention(trace: Trace) -> list[AttentionSite]:
     """Every attention in order of its output.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from torchlens._collector import rare_collections
 from torchlens.analysis.source import Sources, Span, Test
 from torchlens.capture.callsite import Location, location
 from torchlens.capture.recording import ReadRecord, Recording, TensorRecord
@@ -86,6 +87,7 @@ def reads(trace: Trace) -> list[Read]:
     ]
 
 
+@rare_collections()
 def branches(trace: Trace) -> list[Branch]:
     """Every branch on a tensor's truth value, in order; each test of a ``while`` is one."""
     derived = trace.recording.derived

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from torchlens._collector import rare_collections
 from torchlens._torch_compat import no_torch_function, version_of
 from torchlens.capture.values import read
 
@@ -86,6 +87,7 @@ def _dense_status(tensor: torch.Tensor) -> str:
     return kinds.pop() if kinds else "finite"
 
 
+@rare_collections()
 def nonfinite(trace: Trace) -> list[str | None]:
     """Status by position in ``trace.ops``; ``None`` where no value was looked at.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlens._collector import rare_collections
 from torchlens.analysis.flop_fallback import Fallback
 from torchlens.analysis.flop_rules import RULES
 from torchlens.analysis.flop_rules.registry import SHAPELESS, Given, Work, from_torch, ragged
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _NO_ANSWER = (LookupError, TypeError, ValueError, AttributeError, ZeroDivisionError, StopIteration)
 
 
+@rare_collections()
 def work(trace: Trace) -> list[Work | None]:
     """Multiply-adds and other operations by position in ``trace.ops``.
 

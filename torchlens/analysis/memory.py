@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlens._collector import rare_collections
 from torchlens.capture.recording import records_in
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ Block = int
 """One piece of memory that a call took, by number; views and in-place results are on their base's."""
 
 
+@rare_collections()
 def peak_bytes(trace: Trace) -> int:
     """Largest sum of outputs alive at one time, if each is freed after its last reader.
 

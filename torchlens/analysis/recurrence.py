@@ -13,6 +13,7 @@ from itertools import accumulate
 from types import CodeType
 from typing import Any, NamedTuple
 
+from torchlens._collector import rare_collections
 from torchlens.analysis.descent import descending
 from torchlens.analysis.weights import WeightRegions
 from torchlens.capture.callsite import LIMIT
@@ -53,6 +54,7 @@ class Pair(NamedTuple):
     later: int
 
 
+@rare_collections()
 def layers_of(recording: Recording, parents: Sequence[Sequence[int]]) -> list[int]:
     """Layer number of each recorded call; calls with one number are passes of one layer.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchlens._collector import rare_collections
 from torchlens.analysis.structure import Structures
 from torchlens.capture.recording import records_in
 
@@ -54,6 +55,7 @@ class Repeat:
         return self.calls[0].module.class_name
 
 
+@rare_collections()
 def repeats(trace: Trace) -> list[Repeat]:
     """Every run of equal neighbours, outer ones first, then in execution order.
 
