@@ -40,9 +40,20 @@ def gpt(layers: int) -> tl.Trace:
     return tl.trace(models.build_gpt(layers=layers), torch.randint(0, 50, (1, 16)))
 
 
+def gpt2(layers: int) -> tl.Trace:
+    """GPT-2 of the transformers library: 45 ops a block."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(vocab_size=50, n_positions=32, n_embd=16, n_layer=layers, n_head=2)
+    with torch.no_grad():
+        return tl.trace(GPT2LMHeadModel(config).eval(), {"input_ids": torch.randint(0, 50, (1, 16))})
+
+
 CASES: dict[str, Callable[[], tl.Trace]] = {
     "gpt-12": lambda: gpt(12),
     "gpt-96": lambda: gpt(96),
+    "gpt2-12": lambda: gpt2(12),
+    "gpt2-64": lambda: gpt2(64),
     "rnn-200": lambda: tl.trace(models.build_rnn_loop(), torch.randn(2, 200, 16)),
     "nested-19000": lambda: tl.trace(nn.Sequential(*(Step() for _ in range(1000))), torch.randn(2, 8)),
 }
