@@ -18,7 +18,7 @@ import samples
 
 from torchlens.drawing.layout import Placed, engine, lay_out, order
 from torchlens.drawing.scene import Row, Scene, SceneBox, SceneEdge, SceneError, SceneNode
-from torchlens.drawing.text import FONTS
+from torchlens.drawing.text import FONTS, text_width
 
 SAMPLES = {
     "resnet": samples.resnet,
@@ -370,3 +370,16 @@ def test_layout_leaves_the_collector_as_it_was() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_labels_beside_the_outermost_line_lie_on_the_page():
+    long = "passes 2-3 of many, a long text beside the line that runs back"
+    nodes = [SceneNode(name, (Row(name, "title"),)) for name in ("a", "b")]
+    edges = [SceneEdge("a", "b"), SceneEdge("b", "b", label=long, back=True)]
+    placed = lay_out(Scene("loop", nodes=nodes, edges=edges))
+    texts = [text for edge in placed.edges for text in edge.texts]
+    assert any(text.text == long for text in texts)
+    for text in texts:
+        right = text.x + text_width(text.text, text.size, bold=text.bold) * (text.anchor == "start")
+        assert right <= placed.width
+        assert text.y <= placed.height

@@ -21,6 +21,7 @@ from torchlens.drawing.layout.placed import (
     PlacedNode,
     PlacedStub,
     Rect,
+    rect_of,
 )
 from torchlens.drawing.layout.stubs import choose, tags
 from torchlens.drawing.layout.tags import place_tags
@@ -113,6 +114,9 @@ def _placed(
     tag_marks = tuple(_tags(draft, nodes))
     edges = place_edges(draft, nodes, boxes, tag_marks)
     height = draft.flow.y + draft.flow.size[1] + MARGIN
+    for text in (text for edge in edges for text in edge.texts):
+        reach = rect_of(text)
+        width, height = max(width, reach.right + MARGIN), max(height, reach.bottom + MARGIN)
     return Placed(
         draft.scene,
         draft.theme,
