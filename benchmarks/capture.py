@@ -33,7 +33,7 @@ def cases() -> dict[str, Callable[[], Case]]:
             build_gpt(width=32, layers=12, heads=4, vocabulary=100),
             torch.randint(0, 100, (1, 16)),
         ),
-        "RNN loop, 200 steps": lambda: (build_rnn_loop(width=16, steps=200), torch.randn(1, 200, 16)),
+        "RNN loop, 200 steps": lambda: (build_rnn_loop(width=16), torch.randn(1, 200, 16)),
     }
 
 

@@ -34,7 +34,7 @@ def resnet() -> tl.Trace:
 @pytest.fixture(scope="session")
 def rnn() -> tl.Trace:
     torch.manual_seed(0)
-    return tl.trace(models.build_rnn_loop(steps=60), torch.randn(2, 60, 16))
+    return tl.trace(models.build_rnn_loop(), torch.randn(2, 60, 16))
 
 
 @pytest.fixture(scope="session")

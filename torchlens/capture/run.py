@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import inspect as python_inspect
 import sys
 import threading
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchlens._collector import rare_collections
 from torchlens._torch_compat import no_torch_function, storage_key
 from torchlens.capture.arguments import apart, named_arguments, template, tensors_in
 from torchlens.capture.audit import DispatchAudit
@@ -39,14 +39,6 @@ from torchlens.capture.writers import WHOLE
 from torchlens.errors import CaptureError, warn
 
 _ACTIVE = threading.local()
-
-COLLECT_AFTER = 100_000
-"""Allocations between two cyclic garbage collections during a run.
-
-A record allocates some ten objects per op, none of them garbage; at Python's default of 700 the
-collector would take a third of the time.
-"""
-
 
 FRAMES_PER_CALL = 4
 """Python frames of a module call under hooks; without any they are three."""
@@ -169,14 +161,13 @@ class _Run:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], audit: DispatchAudit | None
     ) -> BaseException | None:
         """Run the model with hooks and modes in place; they are gone again on every way out."""
-        thresholds = gc.get_threshold()
-        gc.set_threshold(max(thresholds[0], COLLECT_AFTER), *thresholds[1:])
         recursion = sys.getrecursionlimit()
         sys.setrecursionlimit(recursion * FRAMES_PER_CALL // 3 + SPARE_FRAMES)
         self.stack.install(sys._getframe())
         self.stance.ensure()
         try:
             with ExitStack() as contexts:
+                contexts.enter_context(rare_collections())
                 contexts.enter_context(progress(self.recorder.log, setting=self.options.progress))
                 for context in (self.options.mode, self.recorder, audit):
                     if context is not None:
@@ -190,7 +181,6 @@ class _Run:
         finally:
             self.stack.remove()
             self.stance.release()
-            gc.set_threshold(*thresholds)
             sys.setrecursionlimit(recursion)
         return None
 

@@ -203,9 +203,8 @@ def build_gpt(
     return GPT(width=width, layers=layers, heads=heads, vocabulary=vocabulary, context=context).eval()
 
 
-def build_rnn_loop(*, width: int = 16, steps: int = 200) -> RNNLoop:
-    """An Elman loop; the number of steps is that of its input."""
-    del steps
+def build_rnn_loop(*, width: int = 16) -> RNNLoop:
+    """An Elman loop in evaluation mode; the number of steps is that of its input."""
     return RNNLoop(width=width).eval()
 
 

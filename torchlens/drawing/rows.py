@@ -160,9 +160,8 @@ def _call_rows(node: Shown, settings: Settings) -> list[Row]:
 def out_shapes(scope: Scope, units: Sequence[Unit]) -> list[tuple[int, ...] | None]:
     """Shapes of what a module call returned; else of what leaves it."""
     from torchlens.capture.recording import records_in
-    from torchlens.trace.op import facts
 
-    found = [facts(record) for _, record in records_in(scope.calls[0]._record.output)]
+    found = [record.facts for _, record in records_in(scope.calls[0]._record.output)]
     shapes: list[tuple[int, ...] | None] = [f.shape for f in found if f is not None]
     return shapes or list(units[-1].op.shapes)
 

@@ -152,9 +152,8 @@ class FactsTable:
         if op.record is None:
             return set()
         from torchlens.capture.recording import records_in
-        from torchlens.trace.op import facts
 
-        found = (facts(record) for _, record in records_in((op.record.args, op.record.kwargs)))
+        found = (record.facts for _, record in records_in((op.record.args, op.record.kwargs)))
         return {fact.storage for fact in found if fact is not None and fact.storage is not None}
 
     @cached_property

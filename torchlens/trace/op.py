@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 Kind = Literal["call", "input", "output", "buffer", "constant"]
 
 
-def facts(record: TensorRecord) -> TensorFacts | None:
-    """Facts of a record."""
-    return record.facts
-
-
 class Op:
     """One recorded call, or a place where tensors enter or leave the graph.
 
@@ -183,7 +178,7 @@ class Op:
     @property
     def facts(self) -> tuple[TensorFacts | None, ...]:
         """Facts of each output tensor."""
-        return tuple(facts(record) for record in self.records)
+        return tuple(record.facts for record in self.records)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
@@ -193,19 +188,19 @@ class Op:
     @property
     def shape(self) -> tuple[int, ...] | None:
         """Shape of the first output tensor."""
-        found = facts(self.records[0]) if self.records else None
+        found = self.records[0].facts if self.records else None
         return found.shape if found is not None else None
 
     @property
     def dtype(self) -> torch.dtype | None:
         """Dtype of the first output tensor."""
-        found = facts(self.records[0]) if self.records else None
+        found = self.records[0].facts if self.records else None
         return found.dtype if found is not None else None
 
     @property
     def device(self) -> torch.device | None:
         """Device of the first output tensor."""
-        found = facts(self.records[0]) if self.records else None
+        found = self.records[0].facts if self.records else None
         return found.device if found is not None else None
 
     # -- costs ---------------------------------------------------------------------------------

@@ -39,22 +39,12 @@ class Edge(NamedTuple):
         return str(head) + "".join(f"[{step!r}]" for step in rest)
 
 
-class Param:
-    """A parameter of the model, shared ones once.
-
-    Attributes
-    ----------
-    address : str
-        First dotted address; ``addresses`` has all of them.
-    shape, dtype, device, bytes, numel
-        As of the tensor.
-    trainable : bool
-        Whether it required a gradient.
-    """
+class _Held:
+    """What parameters and buffers have in common: a tensor of the model under its addresses."""
 
     __slots__ = ("_record", "_trace", "index")
 
-    def __init__(self, trace: Trace, index: int, record: ParamRecord) -> None:
+    def __init__(self, trace: Trace, index: int, record: ParamRecord | BufferRecord) -> None:
         self._trace = trace
         self._record = record
         self.index = index
@@ -82,6 +72,23 @@ class Param:
     @property
     def bytes(self) -> Bytes:
         return Bytes(self._record.facts.nbytes if self._record.facts is not None else 0)
+
+
+class Param(_Held):
+    """A parameter of the model, shared ones once.
+
+    Attributes
+    ----------
+    address : str
+        First dotted address; ``addresses`` has all of them.
+    shape, dtype, device, bytes, numel
+        As of the tensor.
+    trainable : bool
+        Whether it required a gradient.
+    """
+
+    __slots__ = ()
+    _record: ParamRecord
 
     @property
     def numel(self) -> Count:
@@ -113,35 +120,11 @@ class Param:
         return f"Param({self.address!r}, {self.shape}, {kind})"
 
 
-class Buffer:
+class Buffer(_Held):
     """A registered buffer of the model; its value in the run is at the ops of kind ``"buffer"``."""
 
-    __slots__ = ("_record", "_trace", "index")
-
-    def __init__(self, trace: Trace, index: int, record: BufferRecord) -> None:
-        self._trace = trace
-        self._record = record
-        self.index = index
-
-    @property
-    def address(self) -> str:
-        return self._record.addresses[0]
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        return tuple(self._record.addresses)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._record.facts.shape if self._record.facts is not None else ()
-
-    @property
-    def dtype(self) -> torch.dtype | None:
-        return self._record.facts.dtype if self._record.facts is not None else None
-
-    @property
-    def bytes(self) -> Bytes:
-        return Bytes(self._record.facts.nbytes if self._record.facts is not None else 0)
+    __slots__ = ()
+    _record: BufferRecord
 
     @property
     def persistent(self) -> bool:

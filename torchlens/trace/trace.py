@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from torchlens._collector import rare_collections
 from torchlens.capture.recording import Audit, EditRecord, Failure, Recording
@@ -174,13 +174,12 @@ class Trace:
         if op.record is None:
             return []
         from torchlens.capture.recording import records_in
-        from torchlens.trace.op import facts
 
         found: dict[int, Param] = {}
         for _, record in records_in((op.record.args, op.record.kwargs)):
             param = self.params[record.index] if record.source == "param" else None
             if param is None and record.source == "op":
-                fact = facts(record)
+                fact = record.facts
                 param = self._param_storages.get(fact.storage) if fact and fact.storage else None
             if param is not None:
                 found[param.index] = param
@@ -342,4 +341,3 @@ class Trace:
 
 
 _BUILT = frozenset(["ops", "layers", "modules", "params", "buffers", "calls", "call_steps"])
-PartKind = Literal["op", "layer", "module", "param", "buffer"]
